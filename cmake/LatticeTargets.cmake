@@ -1,0 +1,58 @@
+# Shared settings of every target: language level, warnings, sanitizers, ccache, and two helpers that keep the
+# per-folder lists short.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The precompiled torch header needs the sloppiness settings; CCACHE_* in the user's environment still wins.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(lattice_settings INTERFACE)
+target_include_directories(lattice_settings INTERFACE $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src>)
+# No contraction behind our back and no fast-math: a fused multiply-add appears where the code says so, so results
+# are the same in every build type.
+target_compile_options(lattice_settings INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas -ffp-contract=off)
+if(LATTICE_WERROR)
+  target_compile_options(lattice_settings INTERFACE -Werror)
+endif()
+if(LATTICE_SANITIZE)
+  target_compile_options(lattice_settings INTERFACE -fsanitize=${LATTICE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(lattice_settings INTERFACE -fsanitize=${LATTICE_SANITIZE})
+endif()
+
+# lattice_add_library(base FILES a.cc LINK x y [PRIVATE z]) makes the static library lattice_base.
+function(lattice_add_library name)
+  cmake_parse_arguments(ARG "" "" "FILES;LINK;PRIVATE" ${ARGN})
+  add_library(lattice_${name} STATIC ${ARG_FILES})
+  add_library(lattice::${name} ALIAS lattice_${name})
+  target_link_libraries(lattice_${name} PUBLIC ${ARG_LINK} PRIVATE $<BUILD_INTERFACE:lattice_settings> ${ARG_PRIVATE})
+  target_include_directories(lattice_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+endfunction()
+
+# lattice_add_test(io_json_test FILES json_test.cc LINK lattice::io) builds a GoogleTest program and registers it.
+# The test's working directory is the source tree, so that it can read tests/data.
+function(lattice_add_test name)
+  if(NOT LATTICE_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "FILES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_FILES})
+  target_link_libraries(${name} PRIVATE lattice_settings ${ARG_LINK} GTest::gtest_main Threads::Threads)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endfunction()
