@@ -1,0 +1,179 @@
+# Set-up of the tree, sourced by ./lattice: Debian packages, .venv, CMake configure, build. Each step is skipped
+# when its result is up to date, and is safe to repeat after an interruption: a step counts as done only once its
+# stamp is written. Everything said here goes to stderr; what the tools print goes to build/setup.log.
+# shellcheck shell=bash
+
+readonly PYTHON=$ROOT/.venv/bin/python
+readonly LOG=$ROOT/build/setup.log
+readonly PACKAGES=$ROOT/tools/launcher/packages.txt
+readonly VENV_STAMP=$ROOT/.venv/.lattice-stamp
+# What a build depends on; paths relative to ROOT. A directory is newer when a file was added or removed.
+readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src tools/launcher/packages.txt .venv/.lattice-stamp)
+
+say() { printf '[lattice] %s\n' "$*" >&2; }
+die() { say "error: $*" && exit 1; }
+wrong_use() { say "error: $*" && exit 2; }
+
+# prepare <preset>: returns when .venv and build/<preset> are up to date, and exits with a message otherwise.
+prepare() { { venv_ready && build_ready "$1"; } || locked run_steps "$1"; }
+
+# locked <function...>: one caller at a time changes the tree; others wait for it.
+locked() {
+  mkdir -p "$ROOT/build" 2>/dev/null
+  [[ -w $ROOT && -w $ROOT/build ]] || die "cannot write to $ROOT; run the set-up as the owner of this directory"
+  (
+    if ! flock --nonblock 9; then
+      say "another ./lattice is setting up this tree; waiting for it"
+      flock 9
+    fi
+    "$@"
+  ) 9>"$ROOT/build/.lock" || exit 1
+}
+
+# The steps read STEP, preset and missing from here.
+run_steps() {
+  local STEP preset=$1 missing steps=() index
+  mapfile -t missing < <(missing_packages)
+  ((${#missing[@]})) && steps+=(install_packages)
+  venv_ready || steps+=(install_venv)
+  # A fresh .venv means a new path or version of libtorch, so what was configured against the old one is stale.
+  if [[ ${#steps[@]} -gt 0 || ! -f $ROOT/build/$preset/build.ninja ]]; then steps+=(configure); fi
+  build_ready "$preset" && [[ ${#steps[@]} -eq 0 ]] && return
+  steps+=(build)
+
+  : >"$LOG"
+  for index in "${!steps[@]}"; do
+    STEP="$((index + 1))/${#steps[@]}"
+    "${steps[index]}"
+  done
+}
+
+missing_packages() {
+  command -v dpkg-query >/dev/null || return 0 # not Debian: CMake names what it cannot find
+  local wanted
+  mapfile -t wanted < <(awk '!/^#/ && NF { print $1 }' "$PACKAGES")
+  dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
+    awk -v wanted="${wanted[*]}" '$2 == "installed" { have[$1] = 1 }
+      END { n = split(wanted, names, " "); for (i = 1; i <= n; i++) if (!(names[i] in have)) print names[i] }'
+}
+
+install_packages() {
+  if ((EUID != 0)); then
+    die "these Debian packages are missing. Install them, then run the same command again:
+    sudo apt-get install -y --no-install-recommends ${missing[*]}"
+  fi
+  logged "$STEP installing ${#missing[@]} Debian packages: ${missing[*]}" apt_install "${missing[@]}"
+}
+
+apt_install() {
+  local apt=(apt-get -y -o DPkg::Lock::Timeout=300)
+  export DEBIAN_FRONTEND=noninteractive
+  dpkg --configure -a && "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "$@"
+}
+
+# The stamp names the requirements and the place: a virtual environment does not survive being moved.
+venv_key() { (cd "$ROOT" && pwd && sha256sum requirements.txt); }
+venv_ready() { [[ -x $PYTHON && -f $VENV_STAMP && $(<"$VENV_STAMP") == "$(venv_key)" ]]; }
+
+install_venv() {
+  local python
+  python=$(find_python) || exit 1
+  logged "$STEP installing Python packages into .venv (PyTorch is a few hundred MB)" fill_venv "$python"
+  venv_key >"$VENV_STAMP"
+}
+
+find_python() {
+  local candidate
+  for candidate in "${LATTICE_PYTHON:-}" python3.11 /usr/bin/python3.11 python3; do
+    [[ -n $candidate ]] || continue
+    "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || continue
+    echo "$candidate"
+    return
+  done
+  die "no Python 3.11 with the venv module was found ($(python3 --version 2>&1) is the default here).
+    Lattice is built and tested with torch 2.13.0 on Python 3.11: install it, or set LATTICE_PYTHON to its path"
+}
+
+# An interrupted installation is repaired in place; where that does not give working imports, from scratch.
+fill_venv() {
+  local clear
+  rm -f "$VENV_STAMP"
+  for clear in '' --clear; do
+    "$1" -m venv ${clear:+"$clear"} "$ROOT/.venv" && pip_install "$ROOT/requirements.txt" && link_package &&
+      "$PYTHON" -c 'import numpy, pytest, safetensors, torch' && return
+  done
+  return 1
+}
+
+pip_install() { "$PYTHON" -m pip --disable-pip-version-check --no-input install --progress-bar off -r "$1"; }
+
+# Makes `.venv/bin/python -c "import lattice"` find python/lattice of this tree.
+link_package() {
+  local site
+  site=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
+    echo "$ROOT/python" >"$site/lattice-tree.pth"
+}
+
+build_ready() {
+  local stamp=$ROOT/build/$1/.stamp
+  [[ -f $stamp ]] || return 1
+  [[ -z $(cd "$ROOT" && find "${SOURCES[@]}" -newer "$stamp" -print -quit) ]]
+}
+
+configure() { logged "$STEP configuring (preset $preset)" configure_preset "$preset"; }
+
+configure_preset() {
+  local cache=$ROOT/build/$1/CMakeCache.txt
+  # CMake refuses a build directory that was copied from another place.
+  if [[ -f $cache ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$cache"; then rm -rf "${ROOT:?}/build/$1"; fi
+  cd "$ROOT" && cmake --preset "$1"
+}
+
+build() { logged "$STEP building (preset $preset)" build_preset "$preset"; }
+
+# The stamp carries the time the build began, so that a file edited meanwhile still counts as newer.
+build_preset() {
+  local stamp=$ROOT/build/$1/.stamp
+  touch "$stamp.began" && (cd "$ROOT" && cmake --build --preset "$1" --parallel "$(build_jobs)") && mv "$stamp.began" "$stamp"
+}
+
+# A translation unit that includes torch takes up to 2 GB.
+build_jobs() {
+  local gigabytes jobs
+  gigabytes=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+  jobs=$(nproc)
+  ((jobs > gigabytes / 2)) && jobs=$((gigabytes / 2))
+  echo $((jobs > 0 ? jobs : 1))
+}
+
+# logged <message> <command...>: runs the command with its output in the log, showing the log's newest line now and
+# then. On failure prints the end of the log and exits.
+logged() {
+  local message=$1 began=$SECONDS status watcher
+  shift
+  say "$message"
+  watch_log 9>&- &
+  watcher=$!
+  ("$@") >>"$LOG" 2>&1 </dev/null
+  status=$?
+  kill "$watcher" 2>/dev/null
+  wait "$watcher" 2>/dev/null
+  [[ -t 2 ]] && printf '\r\033[K' >&2
+  if ((status != 0)); then
+    tail -n 40 "$LOG" >&2
+    die "step $message: failed; the whole log is $LOG"
+  fi
+  ((SECONDS - began < 2)) || say "    done in $((SECONDS - began)) s"
+}
+
+# A terminal gets one line that is rewritten every second; a file gets a line every 15 seconds.
+watch_log() {
+  local began=$SECONDS interval=15 form='[lattice]     %s s: %s\n' never
+  [[ -t 2 ]] && interval=1 form='\r\033[K[lattice]     %s s: %s'
+  exec {never}<> <(:) # reading it times out: a sleep without a child process that could outlive us
+  while kill -0 $$ 2>/dev/null; do
+    read -rt "$interval" -u "$never"
+    # shellcheck disable=SC2059
+    printf "$form" "$((SECONDS - began))" "$(tail -n 1 "$LOG" | tr -d '\r' | cut -c 1-90)" >&2
+  done
+}
