@@ -14,6 +14,10 @@ say() { printf '[lattice] %s\n' "$*" >&2; }
 die() { say "error: $*" && exit 1; }
 wrong_use() { say "error: $*" && exit 2; }
 
+# Bash goes on after Ctrl-C when the program it ran has handled it (pip does). A subshell has to ask again.
+stop_on_interrupt() { trap 'exit 130' INT TERM; }
+stop_on_interrupt
+
 # prepare <preset>: returns when .venv and build/<preset> are up to date, and exits with a message otherwise.
 prepare() { { venv_ready && build_ready "$1"; } || locked run_steps "$1"; }
 
@@ -22,6 +26,7 @@ locked() {
   mkdir -p "$ROOT/build" 2>/dev/null
   [[ -w $ROOT && -w $ROOT/build ]] || die "cannot write to $ROOT; run the set-up as the owner of this directory"
   (
+    stop_on_interrupt
     if ! flock --nonblock 9; then
       say "another ./lattice is setting up this tree; waiting for it"
       flock 9
@@ -62,7 +67,7 @@ install_packages() {
     die "these Debian packages are missing. Install them, then run the same command again:
     sudo apt-get install -y --no-install-recommends ${missing[*]}"
   fi
-  logged "$STEP installing ${#missing[@]} Debian packages: ${missing[*]}" apt_install "${missing[@]}"
+  logged "$STEP installing ${#missing[@]} Debian package(s): ${missing[*]}" apt_install "${missing[@]}"
 }
 
 apt_install() {
@@ -154,7 +159,7 @@ logged() {
   say "$message"
   watch_log 9>&- &
   watcher=$!
-  ("$@") >>"$LOG" 2>&1 </dev/null
+  (stop_on_interrupt && "$@") >>"$LOG" 2>&1 </dev/null
   status=$?
   kill "$watcher" 2>/dev/null
   wait "$watcher" 2>/dev/null
