@@ -1,0 +1,172 @@
+"""The launcher: what it says, its exit codes, and when it does which set-up step.
+
+The set-up runs on a copy of the launcher with stand-ins for dpkg-query, Python and CMake that record their calls, so
+that nothing is installed and no step takes time.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OWN_COMMANDS = ["test", "bench", "doctor", "setup", "format", "clean"]
+
+
+def run(launcher, *args, **options):
+    return subprocess.run([launcher, *args], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_help_lists_every_subcommand_with_examples():
+    result = run(ROOT / "lattice", "--help")
+    assert result.returncode == 0 and result.stderr == ""
+    listed = re.findall(r"^  (\w+)  ", result.stdout, re.MULTILINE)
+    assert {"demo", "python", *OWN_COMMANDS} <= set(listed)
+    assert "Examples\n  ./lattice demo" in result.stdout
+
+
+@pytest.mark.parametrize("command", OWN_COMMANDS)
+def test_subcommand_help_shows_an_example(command):
+    result = run(ROOT / "lattice", command, "--help")
+    assert result.returncode == 0
+    assert "Usage: ./lattice " + command in result.stdout and "Example: ./lattice " + command in result.stdout
+
+
+@pytest.mark.parametrize("args", [["nonsense"], ["--nonsense"], ["../test"], ["test", "--nonsense"],
+                                  ["bench", "nonsense"], ["clean", "everything"], ["doctor", "now"], []])
+def test_wrong_use_exits_with_2_and_leaves_stdout_clean(args):
+    result = run(ROOT / "lattice", *args)
+    assert result.returncode == 2
+    assert result.stdout == "" and result.stderr != ""
+
+
+def test_a_symlink_from_another_directory_works(tmp_path):
+    (tmp_path / "link").symlink_to(ROOT / "lattice")
+    result = run(tmp_path / "link", "--version", cwd=tmp_path)
+    assert re.fullmatch(r"lattice \d+\.\d+\.\d+\n", result.stdout)
+
+
+def test_doctor_reports_json_and_a_bad_isa():
+    facts = json.loads(run(ROOT / "lattice", "doctor", "--json", env={**os.environ, "LATTICE_ISA": ""}).stdout)
+    assert facts["isa_in_effect"] == facts["isa_available"].split()[-1]
+    capped = json.loads(run(ROOT / "lattice", "doctor", "--json", env={**os.environ, "LATTICE_ISA": "scalar"}).stdout)
+    assert capped["isa_in_effect"] == "scalar"
+    bad = run(ROOT / "lattice", "doctor", env={**os.environ, "LATTICE_ISA": "mmx"})
+    assert bad.returncode == 1 and "LATTICE_ISA is 'mmx', but this CPU can run: scalar" in bad.stdout
+
+
+STAND_INS = {
+    "dpkg-query": 'printf "%s\\n" $PRESENT | sed "s/$/ installed/"',
+    "apt-get": 'echo "apt-get $*" >>"$CALLS"; exit 1',
+    "dpkg": "exit 0",
+    "python3.11": """
+        [[ $1 == -c ]] && exit 0                                # asked whether it is a Python 3.11 with venv
+        echo "venv" >>"$CALLS"
+        mkdir -p "${@: -1}/bin" "${@: -1}/site"
+        printf '#!/bin/bash\\n[[ $* == *purelib* ]] && echo "%s/site"\\nexit 0\\n' "${@: -1}" >"${@: -1}/bin/python"
+        chmod +x "${@: -1}/bin/python" """,
+    "cmake": """
+        echo "cmake $1" >>"$CALLS"
+        [[ -e $FAIL ]] && { echo "the compiler's last words"; exit 1; }
+        mkdir -p build/release/bin && touch build/release/build.ninja
+        printf '#!/bin/bash\\nprintf "<%%s>" "$@"\\nexit 7\\n' >build/release/bin/lattice
+        chmod +x build/release/bin/lattice""",
+}
+
+
+class Tree:
+    """A copy of the launcher in a directory of its own, readable by everyone."""
+
+    def __init__(self, path):
+        self.path, self.calls_file, self.fail = path, path / "calls", path / "fail"
+        for name in ["lattice", "requirements.txt", "CMakeLists.txt", "CMakePresets.json"]:
+            shutil.copy(ROOT / name, path)
+        shutil.copytree(ROOT / "tools" / "launcher", path / "tools" / "launcher")
+        for name in ["src", "cmake", "stand-ins"]:
+            (path / name).mkdir()
+        for name, body in STAND_INS.items():
+            (path / "stand-ins" / name).write_text(f"#!/bin/bash\n{body}\n")
+            (path / "stand-ins" / name).chmod(0o755)
+        lines = (path / "tools" / "launcher" / "packages.txt").read_text().splitlines()
+        self.packages = [line.split()[0] for line in lines if line and not line.startswith("#")]
+
+    def run(self, *args, present=None, prefix=()):
+        env = {"PATH": f"{self.path}/stand-ins:/usr/bin:/bin", "CALLS": str(self.calls_file), "FAIL": str(self.fail),
+               "PRESENT": " ".join(self.packages if present is None else present)}
+        self.calls_file.unlink(missing_ok=True)
+        return run(*prefix, self.path / "lattice", *args, env=env, cwd="/")
+
+    def calls(self):
+        return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+
+
+@pytest.fixture
+def tree():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Tree(pathlib.Path(name))
+
+
+def test_first_call_sets_up_and_later_calls_start_at_once(tree):
+    first = tree.run("demo", "two words", "")
+    assert first.returncode == 7 and first.stdout == "<demo><two words><>"
+    assert tree.calls() == ["venv", "cmake --preset", "cmake --build"]
+    assert re.search(r"\[lattice\] 1/3 .*\.venv.*2/3 configuring.*3/3 building", first.stderr, re.DOTALL)
+    assert (tree.path / ".venv" / "site" / "lattice-tree.pth").read_text().strip() == str(tree.path / "python")
+
+    second = tree.run("demo")
+    assert second.stdout == "<demo>" and second.stderr == "" and tree.calls() == []
+
+
+def test_a_newer_source_rebuilds_and_changed_requirements_reinstall(tree):
+    tree.run("setup")
+    (tree.path / "src" / "new.cc").touch()
+    tree.run("setup")
+    assert tree.calls() == ["cmake --build"]
+    with open(tree.path / "requirements.txt", "a") as file:
+        file.write("# changed\n")
+    tree.run("setup")
+    assert tree.calls() == ["venv", "cmake --preset", "cmake --build"]
+
+
+def test_an_interrupted_set_up_is_run_again(tree):
+    tree.run("setup")
+    (tree.path / ".venv" / ".lattice-stamp").unlink()
+    tree.run("setup")
+    assert tree.calls() == ["venv", "cmake --preset", "cmake --build"]
+
+
+def test_a_failing_build_shows_the_log_and_is_tried_again(tree):
+    tree.fail.touch()
+    result = tree.run("demo")
+    assert result.returncode == 1 and result.stdout == ""
+    assert "the compiler's last words" in result.stderr and "build/setup.log" in result.stderr
+    tree.fail.unlink()
+    assert tree.run("demo").returncode == 7
+    assert tree.calls() == ["cmake --preset", "cmake --build"]
+
+
+def test_without_root_missing_packages_give_the_apt_line(tree):
+    if os.geteuid() == 0:
+        shutil.chown(tree.path, "nobody")
+        prefix = ["setpriv", "--reuid=nobody", "--clear-groups"]
+    else:
+        prefix = []
+    result = tree.run("demo", present=tree.packages[2:], prefix=prefix)
+    assert result.returncode == 1 and result.stdout == ""
+    line = "sudo apt-get install -y --no-install-recommends " + " ".join(tree.packages[:2])
+    assert line in [text.strip() for text in result.stderr.splitlines()]
+    assert tree.calls() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs packages")
+def test_root_installs_only_the_missing_packages(tree):
+    result = tree.run("demo", present=tree.packages[1:])
+    assert f"1/4 installing 1 Debian package(s): {tree.packages[0]}\n" in result.stderr
+    assert tree.calls() == ["apt-get -y -o DPkg::Lock::Timeout=300 update"]
+    assert result.returncode == 1
