@@ -1,0 +1,37 @@
+# `cmake --install build/release --prefix X` installs what outside programs may use: the kernels (no torch) and, where
+# they are built, the torch operators. examples/find_package shows the other side.
+#
+# Headers keep their folders under include/lattice, and that directory is an include path of the targets: they include
+# each other as "kernels/isa.h" in the tree and when installed.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(lattice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lattice)
+set(lattice_header_dir ${CMAKE_INSTALL_INCLUDEDIR}/lattice)
+
+# lattice_install(<component> <folder>...) installs lattice_<folder> and its headers; <component> has an export file of
+# its own, so that a program without torch never sees the operators.
+function(lattice_install component)
+  foreach(folder ${ARGN})
+    set_target_properties(lattice_${folder} PROPERTIES EXPORT_NAME ${folder})
+    target_include_directories(lattice_${folder} INTERFACE $<INSTALL_INTERFACE:${lattice_header_dir}>
+                                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    install(TARGETS lattice_${folder} EXPORT lattice_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/${folder}/ DESTINATION ${lattice_header_dir}/${folder}
+            FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE)
+  endforeach()
+  install(EXPORT lattice_${component} NAMESPACE lattice:: DESTINATION ${lattice_package_dir}
+          FILE lattice-${component}.cmake)
+endfunction()
+
+lattice_install(kernels base kernels)
+if(TARGET lattice_ops)
+  lattice_install(ops ops)
+endif()
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/latticeConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/latticeConfig.cmake INSTALL_DESTINATION ${lattice_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/latticeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/latticeConfig.cmake ${PROJECT_BINARY_DIR}/latticeConfigVersion.cmake
+        DESTINATION ${lattice_package_dir})
