@@ -1,0 +1,177 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "io/write_calls.h"
+
+namespace lattice::io {
+namespace {
+
+// One call of write(2) moves at most 2 GiB; stay below.
+constexpr size_t kLargestWrite = size_t{1} << 30;
+
+std::string Reason(int error) { return std::generic_category().message(error); }
+
+// A descriptor that closes itself, for reading.
+class ReadOnly {
+ public:
+  explicit ReadOnly(const std::filesystem::path& path) : path_(path) {
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int error = errno;
+    Check(descriptor_ >= 0, "[file] cannot open ", path, ": ", Reason(error));
+  }
+  ~ReadOnly() { ::close(descriptor_); }
+  ReadOnly(const ReadOnly&) = delete;
+  ReadOnly& operator=(const ReadOnly&) = delete;
+
+  int get() const { return descriptor_; }
+
+  // Size of the regular file behind it.
+  size_t Size() const {
+    struct stat info {};
+    const int failed = ::fstat(descriptor_, &info);
+    const int error = errno;
+    Check(failed == 0, "[file] cannot stat ", path_, ": ", Reason(error));
+    Check(!S_ISDIR(info.st_mode), "[file] ", path_, " is a directory; expected a file");
+    Check(S_ISREG(info.st_mode), "[file] ", path_, " is not a regular file");
+    return static_cast<size_t>(info.st_size);
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  int descriptor_;
+};
+
+// A name beside `path` that no other process or thread uses.
+std::filesystem::path TemporaryName(const std::filesystem::path& path) {
+  static std::atomic<uint64_t> counter{0};
+  std::filesystem::path name = path;
+  name += StrCat(".tmp-", ::getpid(), "-", counter.fetch_add(1));
+  return name;
+}
+
+}  // namespace
+
+std::string ReadFile(const std::filesystem::path& path, size_t max_bytes) {
+  const ReadOnly file(path);
+  const size_t size = file.Size();
+  Check(size <= max_bytes, "[file] ", path, " has ", size, " bytes; at most ", max_bytes, " are accepted");
+  std::string content(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(file.get(), content.data() + done, std::min(size - done, kLargestWrite));
+    if (got < 0 && errno == EINTR) continue;
+    const int error = errno;
+    Check(got >= 0, "[file] cannot read ", path, ": ", Reason(error));
+    Check(got > 0, "[file] ", path, " shrank while it was read: ", done, " of ", size, " bytes");
+    done += static_cast<size_t>(got);
+  }
+  return content;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const ReadOnly file(path);
+  const size_t size = file.Size();
+  if (size == 0) return;
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  const int error = errno;
+  Check(address != MAP_FAILED, "[file] cannot map ", path, ": ", Reason(error));
+  bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::~MappedFile() { Unmap(); }
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    Unmap();
+    path_ = std::move(other.path_);
+    bytes_ = std::exchange(other.bytes_, {});
+  }
+  return *this;
+}
+
+void MappedFile::Unmap() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+  Check(path.has_filename(), "[file] cannot write ", path, ": it names no file");
+  do {
+    temporary_ = TemporaryName(path);
+    descriptor_ = CurrentWriteCalls().Open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0) FailAt("create");
+}
+
+AtomicFile::~AtomicFile() { Discard(); }
+
+void AtomicFile::Discard() {
+  if (descriptor_ >= 0) CurrentWriteCalls().Close(std::exchange(descriptor_, -1));
+  if (!temporary_.empty()) CurrentWriteCalls().Unlink(std::exchange(temporary_, {}).c_str());
+}
+
+void AtomicFile::FailAt(std::string_view step) {
+  const int error = errno;
+  Fail("[file] cannot ", step, " ", path_, ": ", Reason(error));
+}
+
+void AtomicFile::Write(std::span<const std::byte> data) {
+  Check(descriptor_ >= 0, "[file] ", path_, " was written after Commit()");
+  while (!data.empty()) {
+    const ssize_t done =
+        CurrentWriteCalls().Write(descriptor_, data.data(), std::min(data.size(), kLargestWrite));
+    if (done < 0 && errno == EINTR) continue;
+    if (done == 0) errno = EIO;
+    if (done <= 0) FailAt("write");
+    data = data.subspan(static_cast<size_t>(done));
+  }
+}
+
+void AtomicFile::Commit() {
+  Check(descriptor_ >= 0, "[file] Commit() of ", path_, " was called twice");
+  WriteCalls& calls = CurrentWriteCalls();
+  if (calls.Sync(descriptor_) != 0) FailAt("sync");
+  if (calls.Close(std::exchange(descriptor_, -1)) != 0) FailAt("close");
+  if (calls.Rename(temporary_.c_str(), path_.c_str()) != 0) FailAt("rename to");
+  temporary_.clear();
+  SyncDirectory(path_.has_parent_path() ? path_.parent_path() : ".");
+}
+
+void WriteFileAtomic(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.Write(text);
+  file.Commit();
+}
+
+void SyncDirectory(const std::filesystem::path& directory) {
+  WriteCalls& calls = CurrentWriteCalls();
+  const int descriptor = calls.Open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (descriptor < 0) Fail("[file] cannot open the directory ", directory, ": ", Reason(errno));
+  const int failed = calls.Sync(descriptor);
+  const int error = errno;
+  calls.Close(descriptor);
+  // EINVAL: a file system that cannot sync directories has nothing to lose here.
+  Check(failed == 0 || error == EINVAL, "[file] cannot sync the directory ", directory, ": ", Reason(error));
+}
+
+void MakeDirectories(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  Check(!error, "[file] cannot create the directory ", directory, ": ", error.message());
+}
+
+}  // namespace lattice::io

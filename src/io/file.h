@@ -1,0 +1,78 @@
+// Reading and writing files. Every error is lattice::Error with the path and the system's reason in it.
+#ifndef LATTICE_IO_FILE_H_
+#define LATTICE_IO_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lattice::io {
+
+// The whole of a regular file. Refuses directories, devices and files of more than `max_bytes`.
+std::string ReadFile(const std::filesystem::path& path,
+                     size_t max_bytes = std::numeric_limits<size_t>::max());
+
+// A regular file mapped read-only for the lifetime of the object. The bytes stay valid when the object is
+// moved and when the file is replaced by rename; truncating a file in place while it is mapped kills the
+// reader (SIGBUS), so writers must go through AtomicFile. Reading from several threads is fine.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void Unmap();
+
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+};
+
+// A file that appears under its name complete and on disk, or not at all: written to a temporary file beside
+// the target, fsync, rename, fsync of the directory. Without Commit() the destructor removes the temporary
+// file. An existing file of the name is replaced (a symbolic link is replaced, not followed). One thread at a
+// time.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void Write(std::span<const std::byte> data);
+  void Write(std::string_view text) { Write(std::as_bytes(std::span(text))); }
+
+  // Makes the file visible. Throws when any step fails; the previous file is then still whole, except that a
+  // failure of the last step (fsync of the directory) comes after the new file has taken its place.
+  void Commit();
+
+ private:
+  [[noreturn]] void FailAt(std::string_view step);
+  void Discard();
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+// AtomicFile in one call.
+void WriteFileAtomic(const std::filesystem::path& path, std::string_view text);
+
+// fsync of a directory: makes renames and new names in it durable.
+void SyncDirectory(const std::filesystem::path& directory);
+
+// Creates the directory and its parents; fine when it is there already.
+void MakeDirectories(const std::filesystem::path& directory);
+
+}  // namespace lattice::io
+
+#endif  // LATTICE_IO_FILE_H_

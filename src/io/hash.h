@@ -1,0 +1,43 @@
+// Hashes that identify content.
+#ifndef LATTICE_IO_HASH_H_
+#define LATTICE_IO_HASH_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lattice::io {
+
+// SHA-256 (FIPS 180-4), fed piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+  void Update(std::span<const std::byte> data);
+  void Update(std::string_view text) { Update(std::as_bytes(std::span(text))); }
+  // The digest as 64 hexadecimal digits. Ends the object's use.
+  std::string Finish();
+
+ private:
+  void Compress(const uint8_t* block);
+
+  std::array<uint32_t, 8> state_;
+  std::array<uint8_t, 64> pending_{};
+  size_t pending_size_ = 0;
+  uint64_t total_ = 0;
+};
+
+std::string Sha256Hex(std::string_view text);
+
+// FNV-1a, 64 bits: for names, not against adversaries.
+constexpr uint64_t Fnv1a(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace lattice::io
+
+#endif  // LATTICE_IO_HASH_H_

@@ -1,0 +1,86 @@
+// safetensors: a JSON header, then the tensors' bytes one after the other. Files come from anyone, so
+// everything is checked before anything is used: docs/checkpoint-format.md has the layout and the list of
+// checks.
+#ifndef LATTICE_IO_SAFETENSORS_H_
+#define LATTICE_IO_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "io/dtype.h"
+#include "io/file.h"
+
+namespace lattice::io {
+
+using Metadata = std::map<std::string, std::string>;
+
+// A tensor whose bytes belong to someone else: to the Safetensors it came from, or to the caller who writes
+// it.
+struct TensorView {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+
+  int64_t elements() const { return static_cast<int64_t>(bytes.size()) / ByteSize(dtype); }
+
+  // The elements in place. Throws when T is not the dtype or when a foreign file left them unaligned.
+  template <typename T>
+  std::span<const T> As() const;
+};
+
+// A view of `values` for WriteSafetensors.
+template <typename T>
+TensorView ViewOf(std::string name, std::vector<int64_t> shape, std::span<const T> values) {
+  return {std::move(name), DtypeOf<T>::kValue, std::move(shape), std::as_bytes(values)};
+}
+
+// "[2, 3]", for messages.
+std::string ShapeText(std::span<const int64_t> shape);
+
+// A file mapped read-only; views stay valid while the object (or what it was moved into) lives.
+class Safetensors {
+ public:
+  // Throws Error that names the file and what is wrong in it.
+  explicit Safetensors(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  const Metadata& metadata() const { return metadata_; }
+  // By name, ascending.
+  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  bool Has(std::string_view name) const { return tensors_.contains(name); }
+  // Throws Error with the nearest name when there is no such tensor.
+  const TensorView& Get(std::string_view name) const;
+
+ private:
+  MappedFile file_;
+  Metadata metadata_;
+  std::map<std::string, TensorView, std::less<>> tensors_;
+};
+
+// Writes the file atomically (see AtomicFile): wider dtypes first, by name within a dtype, so that every
+// tensor is aligned to its element; the data starts at a multiple of 8. The same input gives the same bytes.
+// Throws when a view's bytes do not fit its shape, on a name used twice or reserved ("__metadata__"), and
+// when writing fails.
+void WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                      const Metadata& metadata = {});
+
+template <typename T>
+std::span<const T> TensorView::As() const {
+  Check(dtype == DtypeOf<T>::kValue, "[safetensors] tensor \"", name, "\" is ", Name(dtype), "; expected ",
+        Name(DtypeOf<T>::kValue));
+  Check(reinterpret_cast<uintptr_t>(bytes.data()) % alignof(T) == 0, "[safetensors] tensor \"", name,
+        "\" is not aligned in its file; write the file again with this project or the safetensors library");
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+}  // namespace lattice::io
+
+#endif  // LATTICE_IO_SAFETENSORS_H_

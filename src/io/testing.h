@@ -1,0 +1,73 @@
+// What tests of files and of error messages share. Only for tests.
+#ifndef LATTICE_IO_TESTING_H_
+#define LATTICE_IO_TESTING_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace lattice::io {
+
+// A directory for one test: made empty, removed with everything in it.
+class TestDir {
+ public:
+  TestDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "lattice-test-XXXXXX").string();
+    Check(::mkdtemp(name.data()) != nullptr, "cannot make a directory for the test");
+    path_ = name;
+  }
+  ~TestDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TestDir(const TestDir&) = delete;
+  TestDir& operator=(const TestDir&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+  // Writes a file without the library under test and returns its path.
+  std::filesystem::path Put(std::string_view name, std::string_view content) const {
+    std::ofstream(path_ / name, std::ios::binary) << content;
+    return path_ / name;
+  }
+
+  int CountEntries() const {
+    return static_cast<int>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The message of the lattice::Error that `action` throws, or "no error".
+template <typename Action>
+std::string ErrorOf(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// True when `text` has every one of `parts` in it; use as EXPECT_TRUE(Says(ErrorOf(...), {"x", "y"})).
+inline ::testing::AssertionResult Says(std::string_view text, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    if (text.find(part) == std::string_view::npos) {
+      return ::testing::AssertionFailure() << "expected \"" << part << "\" in: " << text;
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace lattice::io
+
+#endif  // LATTICE_IO_TESTING_H_

@@ -1,0 +1,108 @@
+#include "io/toml.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+#include "base/error.h"
+#include "io/file.h"
+
+namespace lattice::io {
+namespace {
+
+constexpr size_t kMaxTomlBytes = 1 << 20;
+
+std::string Place(std::string_view source, const toml::source_position& at) {
+  return StrCat(source, ":", at.line, ":", at.column);
+}
+
+TomlScalar ScalarOf(const toml::node& node, std::string_view key, std::string_view place) {
+  if (const auto* value = node.as_boolean()) return value->get();
+  if (const auto* value = node.as_integer()) return value->get();
+  if (const auto* value = node.as_floating_point()) return value->get();
+  if (const auto* value = node.as_string()) return value->get();
+  Fail("[toml] ", place, ": \"", key, "\" must be one string, number or true/false");
+}
+
+void Append(const toml::table& table, const std::string& section, std::string_view source,
+            TomlDocument& document) {
+  for (const auto& [key, node] : table) {
+    const toml::source_position at = key.source().begin;
+    const std::string name(key.str());
+    if (section.empty() && node.is_table()) {
+      document.sections.push_back({name, static_cast<int>(at.line), static_cast<int>(at.column)});
+      Append(*node.as_table(), name, source, document);
+    } else {
+      document.settings.push_back({section, name, ScalarOf(node, name, Place(source, at)),
+                                   static_cast<int>(at.line), static_cast<int>(at.column)});
+    }
+  }
+}
+
+template <typename Placed>
+void SortByPlace(std::vector<Placed>& items) {
+  std::sort(items.begin(), items.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.line, a.column) < std::tie(b.line, b.column);
+  });
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      constexpr std::string_view kDigits = "0123456789ABCDEF";
+      out += "\\u00";
+      out += kDigits[static_cast<unsigned char>(c) >> 4];
+      out += kDigits[static_cast<unsigned char>(c) & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string Formatted(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  std::string text(buffer.data(), end);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace
+
+TomlDocument ParseToml(std::string_view text, std::string_view source) {
+  const toml::parse_result result = toml::parse(text);
+  if (!result) {
+    Fail("[toml] ", Place(source, result.error().source().begin), ": ", result.error().description());
+  }
+  TomlDocument document;
+  Append(result.table(), "", source, document);
+  SortByPlace(document.settings);
+  SortByPlace(document.sections);
+  return document;
+}
+
+TomlDocument ReadToml(const std::filesystem::path& path) {
+  return ParseToml(ReadFile(path, kMaxTomlBytes), path.string());
+}
+
+std::string FormatToml(const TomlScalar& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  if (const double* number = std::get_if<double>(&value)) return Formatted(*number);
+  return Quoted(std::get<std::string>(value));
+}
+
+}  // namespace lattice::io

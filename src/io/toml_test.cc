@@ -1,0 +1,75 @@
+#include "io/toml.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "io/testing.h"
+
+namespace lattice::io {
+namespace {
+
+TEST(Toml, ListsSettingsInOrderWithTheirPlaces) {
+  const TomlDocument document = ParseToml(
+      "top = 1\n[train]\nsteps = 1_000  # comment\nlr = 1e-3\n[empty]\n[data]\nname = \"x\\ty\"\nflag = "
+      "true\n",
+      "t.toml");
+  ASSERT_EQ(document.settings.size(), 5u);
+  EXPECT_EQ(document.settings[0].section, "");
+  EXPECT_EQ(document.settings[1].section, "train");
+  EXPECT_EQ(document.settings[1].key, "steps");
+  EXPECT_EQ(document.settings[1].value, TomlScalar(int64_t{1000}));
+  EXPECT_EQ(document.settings[1].line, 3);
+  EXPECT_EQ(document.settings[1].column, 1);
+  EXPECT_EQ(document.settings[2].value, TomlScalar(1e-3));
+  EXPECT_EQ(document.settings[3].value, TomlScalar(std::string("x\ty")));
+  EXPECT_EQ(document.settings[4].value, TomlScalar(true));
+  ASSERT_EQ(document.sections.size(), 3u);
+  EXPECT_EQ(document.sections[1].name, "empty");
+  EXPECT_EQ(document.sections[1].line, 5);
+}
+
+TEST(Toml, ErrorsHaveLineAndColumn) {
+  const auto message = [](std::string_view text) { return ErrorOf([&] { ParseToml(text, "t.toml"); }); };
+  EXPECT_TRUE(Says(message("[a]\nx = \n"), {"t.toml:2:"}));
+  EXPECT_TRUE(Says(message("[a]\nx = 1\nx = 2\n"), {"t.toml:3:"}));
+  EXPECT_TRUE(Says(message("[a]\nx = [1, 2]\n"), {"t.toml:2:1", "\"x\" must be one"}));
+  EXPECT_TRUE(Says(message("[a.b]\nx = 1\n"), {"\"b\" must be one"}));
+  EXPECT_TRUE(Says(message("[a]\nx = 1979-05-27\n"), {"\"x\" must be one"}));
+  EXPECT_TRUE(Says(message("x = " + std::string(100000, '[')), {"t.toml:1:"}));
+  EXPECT_TRUE(Says(message("x = \"\xff\"\n"), {"t.toml:1:"}));
+}
+
+TEST(Toml, FormatsSoThatItReadsBack) {
+  const std::vector<TomlScalar> values = {true,
+                                          false,
+                                          int64_t{-5},
+                                          std::numeric_limits<int64_t>::max(),
+                                          1.0,
+                                          0.1,
+                                          3e-5,
+                                          1e300,
+                                          -2.5,
+                                          std::numeric_limits<double>::infinity(),
+                                          std::string("plain"),
+                                          std::string("a\"b\\c\n\x01\x7f\xc3\xa9")};
+  for (const TomlScalar& value : values) {
+    const std::string text = "x = " + FormatToml(value) + "\n";
+    SCOPED_TRACE(text);
+    EXPECT_EQ(ParseToml(text, "t.toml").settings.at(0).value, value);
+  }
+  EXPECT_EQ(FormatToml(0.1), "0.1");
+  EXPECT_EQ(FormatToml(1.0), "1.0");
+  EXPECT_TRUE(
+      std::isnan(std::get<double>(ParseToml("x = " + FormatToml(std::nan("")), "t").settings[0].value)));
+}
+
+TEST(Toml, ReadsFiles) {
+  const TestDir dir;
+  EXPECT_EQ(ReadToml(dir.Put("x.toml", "a = 1")).settings.size(), 1u);
+  EXPECT_TRUE(Says(ErrorOf([&] { ReadToml(dir / "none.toml"); }), {"none.toml"}));
+}
+
+}  // namespace
+}  // namespace lattice::io
