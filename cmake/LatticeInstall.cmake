@@ -28,6 +28,8 @@ endfunction()
 lattice_install(kernels base kernels)
 if(TARGET lattice_ops)
   lattice_install(ops ops)
+  # For the wheel (pyproject.toml): the library beside the modules that load it.
+  install(TARGETS lattice_ops LIBRARY DESTINATION lattice COMPONENT python EXCLUDE_FROM_ALL)
 endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/latticeConfig.cmake.in
