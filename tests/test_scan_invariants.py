@@ -143,8 +143,10 @@ def test_the_forget_gate_is_redundant_under_token_normalisation(objective, lam):
     y, state = lattice.scan(**inputs, objective=objective)
     scaled = dict(inputs, gamma=0.5 * inputs["gamma"], mu=0.5 * inputs["mu"])
     y_scaled, state_scaled = lattice.scan(**scaled, objective=objective)
-    torch.testing.assert_close(y_scaled, y, **EXACTLY)
-    torch.testing.assert_close(state_scaled, state, **EXACTLY)
+    # The measured beta of lam adds eps^2 to |Z|^2, which does not scale along.
+    close = dict(rtol=1e-8, atol=1e-9) if lam else EXACTLY
+    torch.testing.assert_close(y_scaled, y, **close)
+    torch.testing.assert_close(state_scaled, state, **close)
     y_other, _ = lattice.scan(**dict(inputs, mu=0.5 * inputs["mu"]), objective=objective)
     assert (y_other - y).abs().max() > 1e-2
 
