@@ -89,7 +89,7 @@ command_bench() {
   benches=$(cd "$ROOT/bench" && printf '%s\n' */bench.py | sed -n 's|/bench.py$||; /\*/!p' | paste -sd ' ')
   usage_if_asked "Usage: ./lattice bench <name> [arguments of that bench, see ./lattice bench <name> --help]
 There are: $benches
-Peers that need more Python packages get them on first use; --peers none does without. Example: ./lattice bench scan --json" "$@"
+Peers that need more Python packages get them on first use; --peers none does without. Example: ./lattice bench scan --json" "${1:---help}"
   [[ -f $ROOT/bench/$name/bench.py && $name != */* ]] || wrong_use "no bench named '$name'; there are: $benches"
   shift
   prepare release
