@@ -1,0 +1,90 @@
+"""The operators. Letters: B batch, T time, H heads, M slots, D head width, N sequences."""
+
+import torch
+
+_METHODS = ("exact",)
+
+
+def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact", chunk=1, normalize="token",
+         lam=None, sweeps=1, cu_seqlens=None):
+    """The Lattice recurrence. Returns y [B,T,H,D] and the final state [B,H,M,D].
+
+    q, k [B,T,H,M]; v [B,T,H,D]; gamma, mu [B,T,H], mu=None being no forget gate; state [B,H,M,D], required: a slot
+    needs a direction to start from. lam (a number or [B,T,H]) shrinks by gamma*lam. objective: dec, enc or sim;
+    normalize: token or none. cu_seqlens (int64 [N+1], from 0 to T): N sequences one after the other in a batch of 1,
+    with a state [N,H,M,D]. float32 or float64; bfloat16 inputs beside a float32 state. Differentiable in every
+    tensor, state in and out included.
+    """
+    if state is None:
+        raise ValueError(f"[scan] state is missing: there is no valid zero state; pass a tensor {_state_shape(k, v)}, "
+                         "for example random unit slots")
+    if method not in _METHODS:
+        raise ValueError(f"[scan] method is {method!r}; the choices are {', '.join(map(repr, _METHODS))}")
+    if chunk != 1 or sweeps != 1:
+        raise ValueError(f"[scan] the exact method has no chunks and no sweeps: chunk and sweeps must be 1, "
+                         f"got chunk={chunk} and sweeps={sweeps}")
+    if lam is not None and not isinstance(lam, torch.Tensor):
+        lam = torch.full((1, 1, 1), float(lam), dtype=state.dtype, device=state.device).expand(gamma.shape)
+    return torch.ops.lattice.scan(q, k, v, gamma, mu, state, lam, cu_seqlens, objective, normalize)
+
+
+def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=None, cu_seqlens=None):
+    """One of the other memories by name, see rules(). Returns y [B,T,H,D] and the final state.
+
+    Gates are [B,T,H], but for gla's and rwkv7's mu, [B,T,H,M]. state None means zeros. The state is [B,H,M,D]; for
+    mlstm the tuple (S [B,H,M,D], n [B,H,M], m [B,H]); for softmax_attention the tuple of cached keys and values
+    [B,P,H,*].
+    """
+    if rule not in rules():
+        raise ValueError(f"[recur] unknown rule {rule!r}; the rules are: {', '.join(rules())}")
+    if rule == "softmax_attention":
+        return _attention(q, k, v, dict(gamma=gamma, mu=mu, igate=igate, fgate=fgate), state, cu_seqlens)
+    if rule == "mlstm" and state is not None:
+        state = _pack_mlstm(state)
+    y, out = torch.ops.lattice.recur(rule, q, k, v, gamma, mu, igate, fgate, state, cu_seqlens)
+    if rule == "mlstm":
+        out = _unpack_mlstm(out, q.shape[-1], v.shape[-1])
+    return y, out
+
+
+def rules():
+    """The names recur takes."""
+    recurrent = [name for name in torch.ops.lattice.rules() if not name.startswith("lattice_")]
+    return recurrent + ["softmax_attention"]
+
+
+def _state_shape(k, v):
+    if k.dim() != 4 or v.dim() != 4:
+        return "of shape [B,H,M,D]"
+    return f"of shape [B,H,M,D] = [{k.shape[0]},{k.shape[2]},{k.shape[3]},{v.shape[3]}]"
+
+
+def _attention(q, k, v, gates, state, cu_seqlens):
+    given = [name for name, gate in gates.items() if gate is not None]
+    if given:
+        raise ValueError(f"[recur] {given[0]} was given, but softmax_attention does not take it; "
+                         "softmax_attention takes no gates")
+    past_k, past_v = _pair(state) if state is not None else (None, None)
+    y, keys, values = torch.ops.lattice.attention(q, k, v, past_k, past_v, cu_seqlens)
+    return y, (keys, values)
+
+
+def _pair(state):
+    if not isinstance(state, (tuple, list)) or len(state) != 2:
+        raise ValueError("[recur] softmax_attention's state is the tuple (keys, values) that an earlier call returned")
+    return state
+
+
+def _pack_mlstm(state):
+    if not isinstance(state, (tuple, list)) or len(state) != 3:
+        raise ValueError("[recur] mlstm's state is the tuple (S [B,H,M,D], n [B,H,M], m [B,H])")
+    S, n, m = state
+    if S.dim() != 4 or n.shape != S.shape[:3] or m.shape != S.shape[:2]:
+        raise ValueError("[recur] mlstm's state is (S [B,H,M,D], n [B,H,M], m [B,H]), got shapes "
+                         f"{tuple(S.shape)}, {tuple(n.shape)} and {tuple(m.shape)}")
+    return torch.cat([S.flatten(2), n, m.unsqueeze(-1)], dim=-1)
+
+
+def _unpack_mlstm(state, M, D):
+    S, n, m = state.split([M * D, M, 1], dim=-1)
+    return S.unflatten(-1, (M, D)), n, m.squeeze(-1)

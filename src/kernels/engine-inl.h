@@ -1,0 +1,287 @@
+// The loop that runs any recurrent rule over a sequence, forward and backward: written once, here.
+//
+// A rule is a class template over the element type, derived from RuleBase, that says how a token and the
+// state become a step S_new = diag(A) S - B h^T, and the adjoint of that. docs/adding-a-memory.md shows one
+// in full.
+#if defined(LATTICE_KERNELS_ENGINE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_ENGINE_INL_H_
+#undef LATTICE_KERNELS_ENGINE_INL_H_
+#else
+#define LATTICE_KERNELS_ENGINE_INL_H_
+#endif
+
+#include <vector>
+
+#include "hwy/cache_control.h"
+#include "kernels/problem.h"
+#include "kernels/update-inl.h"
+#include "kernels/workspace-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+// Defaults of a rule. One object lives for one pass over one cell, so a rule may carry what is not in the
+// matrix.
+template <typename T>
+struct RuleBase {
+  static constexpr int kPush = 0;             // PushParts: how S enters A, B and h
+  static constexpr bool kMeasures = false;    // wants norms_i = |S_i|^2
+  static constexpr bool kSlotMu = false;      // mu is [B,T,H,M]
+  static constexpr bool kReadOut = false;     // y is more than q @ S_new: has Read and ReadAdjoint
+  static constexpr bool kShrinks = false;     // has Shrink and ShrinkAdjoint behind the update
+  static constexpr size_t kExtraColumns = 0;  // columns of the matrix beside the values, driven by v = 1
+
+  RuleBase(const Problem<T>& problem, const Dims<T>& dims) : p(problem), d(dims) {}
+
+  void Load(const T* state, T* S) { LoadMatrix(d, state, d.width, S); }
+  void Save(const T* S, T* state) { StoreMatrix(d, S, d.width, state); }
+  // A null gradient is zero.
+  void LoadGrad(const T* dstate, T* G) { LoadMatrix(d, dstate, dstate == nullptr ? 0 : d.width, G); }
+  void SaveGrad(const T* G, T* dstate) { StoreMatrix(d, G, d.width, dstate); }
+
+  const Problem<T>& p;
+  const Dims<T>& d;
+};
+
+template <typename T>
+struct Cell {
+  int64_t sequence, batch, begin, length, head, heads;
+
+  Cell(const Problem<T>& p, int64_t cell)
+      : sequence(cell / p.heads),
+        batch(p.sequences[sequence].batch),
+        begin(p.sequences[sequence].begin),
+        length(p.sequences[sequence].length),
+        head(cell % p.heads),
+        heads(p.heads) {}
+
+  template <typename U>
+  U* At(const View<U>& view, int64_t t) const {
+    return view.At(batch, begin + t, head);
+  }
+  int64_t StateOffset(const Problem<T>& p) const { return (sequence * heads + head) * p.state_size; }
+  // The state kept after `block` blocks of tokens, block >= 1.
+  int64_t CheckpointOffset(const Problem<T>& p, int64_t block) const {
+    return ((p.sequences[sequence].checkpoint + block - 1) * heads + head) * p.state_size;
+  }
+};
+
+template <typename T>
+HWY_INLINE void PrefetchToken(const Problem<T>& p, const Cell<T>& c, int64_t t) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  if (t >= c.length) return;
+  const T *k = c.At(p.k, t), *q = c.At(p.q, t), *v = c.At(p.v, t);
+  for (int64_t i = 0; i < p.slots; i += kLine) {
+    hwy::Prefetch(k + i);
+    hwy::Prefetch(q + i);
+  }
+  for (int64_t i = 0; i < p.width; i += kLine) hwy::Prefetch(v + i);
+}
+
+template <class Rule, typename T>
+HWY_INLINE void LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Token<T>& x) {
+  Copy(c.At(p.q, t), p.slots, x.q);
+  Copy(c.At(p.k, t), p.slots, x.k);
+  Copy(c.At(p.v, t), p.width, x.v);
+  for (size_t i = 0; i < Rule::kExtraColumns; ++i) x.v[p.width + i] = T(1);
+  if (p.gamma) x.gamma = *c.At(p.gamma, t);
+  if (p.lam) x.lam = *c.At(p.lam, t);
+  if (p.igate) x.igate = *c.At(p.igate, t);
+  if (p.fgate) x.fgate = *c.At(p.fgate, t);
+  if constexpr (Rule::kSlotMu) {
+    Copy(c.At(p.mu, t), p.slots, x.mu_slots);
+  } else if (p.mu) {
+    x.mu = *c.At(p.mu, t);
+  }
+}
+
+// One token: S -> S_new, which may be the same memory. kParts says what Update does besides.
+template <class Rule, int kParts, typename T>
+HWY_INLINE void Advance(Rule& rule, const Dims<T>& d, const T* S, Token<T>& x, Step<T>& step, T* S_new, T* y,
+                        T* norms) {
+  rule.MakeStep(S, norms, x, step);
+  d.ZeroTail(step.A);
+  d.ZeroTail(step.B);
+  if constexpr (Rule::kShrinks) {
+    rule.Shrink(S, x, step, S_new, y, norms);
+  } else {
+    constexpr int kMore = Rule::kMeasures ? kMeasure : 0;
+    Update<kParts | kMore>(S, d.rows, d.stride, step.A, step.B, step.h, x.q, S_new, y, norms);
+  }
+}
+
+// Tokens [first, last) of a cell whose state is S.
+template <class Rule, typename T>
+HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
+                             int64_t first, int64_t last, T* S, Workspace<T>& w) {
+  if (p.checkpoints != nullptr && first > 0) {
+    rule.Save(S, p.checkpoints + c.CheckpointOffset(p, first / kBlock));
+  }
+  if constexpr (Rule::kMeasures) RowNorms(S, d.rows, d.stride, w.norms);
+  PrefetchToken(p, c, first);
+  PrefetchToken(p, c, first + 1);
+  for (int64_t t = first; t < last; ++t) {
+    PrefetchToken(p, c, t + 2);
+    LoadToken<Rule>(p, c, t, w.token);
+    Advance<Rule, kRead>(rule, d, S, w.token, w.steps[0], S, w.y, w.norms);
+    if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[0], w.y);
+    Copy(w.y, p.width, c.At(p.y, t));
+  }
+}
+
+// Cells of one sequence, block by block: the heads of a token lie side by side, so taking one head through
+// the whole sequence before the next would walk all pages of q, k, v and y once a head (30 % slower at H =
+// 12).
+template <class Rule, typename T>
+void ForwardGroup(const ForwardProblem<T>& p, const Dims<T>& d, const std::vector<Cell<T>>& cells,
+                  Workspace<T>& w) {
+  std::vector<Rule> rules;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    rules.emplace_back(p, d);
+    rules[i].Load(p.state + cells[i].StateOffset(p), w.Kept(i));
+  }
+  const int64_t length = cells[0].length;
+  for (int64_t first = 0; first < length; first += kBlock) {
+    const int64_t last = HWY_MIN(length, first + kBlock);
+    for (size_t i = 0; i < cells.size(); ++i)
+      ForwardBlock(rules[i], p, d, cells[i], first, last, w.Kept(i), w);
+  }
+  for (size_t i = 0; i < cells.size(); ++i) rules[i].Save(w.Kept(i), p.state_out + cells[i].StateOffset(p));
+}
+
+// The states and steps of tokens [first, last) from the state kept at `first`.
+template <class Rule, typename T>
+HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
+                       int64_t first, int64_t last, Workspace<T>& w) {
+  const T* kept =
+      first == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, first / kBlock);
+  rule.Load(kept, w.State(0));
+  if constexpr (Rule::kMeasures) RowNorms(w.State(0), d.rows, d.stride, w.norms);
+  for (int64_t t = first; t < last; ++t) {
+    const size_t i = t - first;
+    PrefetchToken(p, c, t + 2);
+    LoadToken<Rule>(p, c, t, w.token);
+    constexpr int kParts = Rule::kReadOut ? kRead : 0;
+    Advance<Rule, kParts>(rule, d, w.State(i), w.token, w.steps[i], w.State(i + 1), w.y, w.norms);
+    if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[i], w.y);
+  }
+}
+
+template <class Rule, typename T>
+HWY_INLINE void LoadOutputGrad(Rule& rule, const BackwardProblem<T>& p, const Cell<T>& c, int64_t t,
+                               Step<T>& step, T* dy) {
+  Copy(c.At(p.dy, t), p.width, dy);
+  if constexpr (Rule::kReadOut) rule.ReadAdjoint(step, dy);
+}
+
+template <class Rule, typename T>
+HWY_INLINE void StoreTokenGrad(const BackwardProblem<T>& p, const Cell<T>& c, int64_t t,
+                               const StepGrad<T>& g) {
+  Copy(g.dk, p.slots, c.At(p.dk, t));
+  Copy(g.dv, p.width, c.At(p.dv, t));
+  if (p.dgamma) *c.At(p.dgamma, t) = g.dgamma;
+  if (p.dlam) *c.At(p.dlam, t) = g.dlam;
+  if (p.digate) *c.At(p.digate, t) = g.digate;
+  if (p.dfgate) *c.At(p.dfgate, t) = g.dfgate;
+  if constexpr (Rule::kSlotMu) {
+    Copy(g.dmu_slots, p.slots, c.At(p.dmu, t));
+  } else if (p.dmu) {
+    *c.At(p.dmu, t) = g.dmu;
+  }
+}
+
+// Tokens [first, last) backwards; G is the gradient of the state, after the last token and then before the
+// first.
+template <class Rule, typename T>
+HWY_INLINE void BackwardBlock(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
+                              int64_t first, int64_t last, T* G, Workspace<T>& w) {
+  Replay(rule, p, d, c, first, last, w);
+  StepGrad<T>& g = w.grad;
+  LoadOutputGrad(rule, p, c, last - 1, w.steps[last - 1 - first], w.dy);
+  RowDots(w.State(last - first), d.rows, d.stride, w.dy, g.dq);
+  Copy(g.dq, p.slots, c.At(p.dq, last - 1));
+  for (int64_t t = last - 1; t >= first; --t) {
+    const T* S = w.State(t - first);
+    Step<T>& step = w.steps[t - first];
+    g.dgamma = g.dmu = g.dlam = g.digate = g.dfgate = T(0);
+    LoadToken<Rule>(p, c, t, w.token);
+    if constexpr (Rule::kShrinks) {
+      rule.ShrinkAdjoint(S, w.State(t - first + 1), w.token, step, w.dy, G, g);
+    } else {
+      Pull(S, d.rows, d.stride, step.B, step.h, w.token.q, w.dy, G, g.dA, g.dB, g.dh);
+    }
+    rule.Adjoint(S, w.token, step, g);
+    if constexpr (Rule::kPush & kDots) d.ZeroTail(g.P);
+    if constexpr (Rule::kPush & kReads) d.ZeroTail(g.W);
+    if constexpr (Rule::kPush & kScales) d.ZeroTail(g.E);
+    StoreTokenGrad<Rule>(p, c, t, g);
+    if (t == first) {
+      Push<Rule::kPush>(S, d.rows, d.stride, step.A, g.P, step.h, g.W, g.dz, g.E, G, w.dy, g.dq);
+    } else {
+      LoadOutputGrad(rule, p, c, t - 1, w.steps[t - 1 - first], w.dy);
+      Push<Rule::kPush | kQuery>(S, d.rows, d.stride, step.A, g.P, step.h, g.W, g.dz, g.E, G, w.dy, g.dq);
+      Copy(g.dq, p.slots, c.At(p.dq, t - 1));
+    }
+  }
+}
+
+template <class Rule, typename T>
+void BackwardGroup(const BackwardProblem<T>& p, const Dims<T>& d, const std::vector<Cell<T>>& cells,
+                   Workspace<T>& w) {
+  std::vector<Rule> rules;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    rules.emplace_back(p, d);
+    rules[i].LoadGrad(p.dstate_out == nullptr ? nullptr : p.dstate_out + cells[i].StateOffset(p), w.Kept(i));
+  }
+  const int64_t length = cells[0].length;
+  for (int64_t block = length > 0 ? CheckpointsOf(length) : -1; block >= 0; --block) {
+    const int64_t first = block * kBlock, last = HWY_MIN(length, first + kBlock);
+    for (size_t i = 0; i < cells.size(); ++i)
+      BackwardBlock(rules[i], p, d, cells[i], first, last, w.Kept(i), w);
+  }
+  for (size_t i = 0; i < cells.size(); ++i) rules[i].SaveGrad(w.Kept(i), p.dstate + cells[i].StateOffset(p));
+}
+
+// How many cells go through a sequence together: their matrices stay in a part of the L2 cache.
+template <typename T>
+HWY_INLINE int64_t GroupSize(const Dims<T>& d) {
+  constexpr size_t kBytes = 256 * 1024;
+  return HWY_MAX(int64_t{1}, static_cast<int64_t>(kBytes / (d.Matrix() * sizeof(T))));
+}
+
+// Cells [first, last) of the problem, in groups of one sequence; run(group, workspace) does the work.
+template <typename T, class Run>
+HWY_INLINE void OverGroups(const Problem<T>& p, const Dims<T>& d, size_t depth, int64_t first, int64_t last,
+                           const Run& run) {
+  const int64_t size = GroupSize(d);
+  Workspace<T> w(d, depth, HWY_MIN(size, last - first));
+  std::vector<Cell<T>> group;
+  for (int64_t cell = first; cell < last; ++cell) {
+    group.emplace_back(p, cell);
+    const bool same = cell + 1 < last && (cell + 1) / p.heads == cell / p.heads;
+    if (same && static_cast<int64_t>(group.size()) < size) continue;
+    run(group, w);
+    group.clear();
+  }
+}
+
+template <class Rule, typename T>
+void ForwardCells(const ForwardProblem<T>& p, int64_t first, int64_t last) {
+  const Dims<T> d(p.slots, p.width + Rule::kExtraColumns);
+  OverGroups(p, d, 1, first, last, [&](const std::vector<Cell<T>>& cells, Workspace<T>& w) HWY_ATTR {
+    ForwardGroup<Rule>(p, d, cells, w);
+  });
+}
+
+template <class Rule, typename T>
+void BackwardCells(const BackwardProblem<T>& p, int64_t first, int64_t last) {
+  const Dims<T> d(p.slots, p.width + Rule::kExtraColumns);
+  OverGroups(p, d, kBlock, first, last, [&](const std::vector<Cell<T>>& cells, Workspace<T>& w) HWY_ATTR {
+    BackwardGroup<Rule>(p, d, cells, w);
+  });
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_ENGINE_INL_H_

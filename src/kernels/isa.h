@@ -1,0 +1,28 @@
+// Which instruction set the kernels use.
+//
+// Chosen once, at the first use: the best the CPU has, capped by the environment variable LATTICE_ISA
+// (scalar, avx2 or avx512; on other architectures scalar or native).
+#ifndef LATTICE_KERNELS_ISA_H_
+#define LATTICE_KERNELS_ISA_H_
+
+#include <string>
+#include <vector>
+
+namespace lattice::kernels {
+
+// The names this CPU can run, slowest first, e.g. {"scalar", "avx2", "avx512"}.
+std::vector<std::string> AvailableIsas();
+
+// The name in effect. Throws Error when LATTICE_ISA names something unknown or absent here.
+std::string CurrentIsa();
+
+// Overrides the choice for the whole process. Not to be called while a kernel runs; meant for tests and
+// benches.
+void SetIsa(const std::string& name);
+
+// Called by the kernels before they dispatch: applies LATTICE_ISA once. Thread-safe.
+void InitIsa();
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_ISA_H_

@@ -1,0 +1,76 @@
+// What a recurrent memory is asked to compute: sizes, inputs, outputs and gradients as raw pointers.
+//
+// Letters: B batch, T time, H heads, M slots, D head width, N sequences.
+// q, k are [B,T,H,M]; v, y [B,T,H,D]; gates [B,T,H] (one value a token and head) or [B,T,H,M] (one a slot).
+// The last dimension is contiguous; the other strides are free. States are contiguous [N,H,state_size].
+//
+// Ownership: everything belongs to the caller and must outlive the call. Nothing here allocates or throws.
+#ifndef LATTICE_KERNELS_PROBLEM_H_
+#define LATTICE_KERNELS_PROBLEM_H_
+
+#include <cstdint>
+
+namespace lattice::kernels {
+
+// Tokens between two states kept for the backward pass; the states in between are recomputed.
+// 32 states of a 64 x 64 head in float32 are 512 KiB: half an L2 cache.
+inline constexpr int64_t kBlock = 32;
+
+// A tensor [B,T,H,...] by its strides in elements; absent when data is null.
+template <typename T>
+struct View {
+  T* data = nullptr;
+  int64_t batch = 0, time = 0, head = 0;
+
+  T* At(int64_t b, int64_t t, int64_t h) const { return data + b * batch + t * time + h * head; }
+  explicit operator bool() const { return data != nullptr; }
+};
+
+// Tokens [begin, begin + length) of batch row `batch`, with a state of their own.
+struct Sequence {
+  int64_t batch = 0, begin = 0, length = 0;
+  int64_t checkpoint = 0;  // index of its first kept state
+};
+
+// States kept inside a sequence: after kBlock, 2 kBlock, ... tokens (the first one is the caller's).
+inline int64_t CheckpointsOf(int64_t length) { return length > 0 ? (length - 1) / kBlock : 0; }
+
+enum class Normalize { kNone, kToken };
+
+template <typename T>
+struct Problem {
+  int64_t heads = 0, slots = 0, width = 0;
+  int64_t state_size = 0;  // elements of one head's state; slots * width unless the rule says otherwise
+  const Sequence* sequences = nullptr;
+  int64_t count = 0;  // N
+  Normalize normalize = Normalize::kToken;
+
+  View<const T> q, k, v;
+  View<const T> gamma, mu, lam, igate, fgate;
+  const T* state = nullptr;
+
+  // A cell is one head of one sequence: the unit of work. Cells never share data they write.
+  int64_t Cells() const { return count * heads; }
+};
+
+template <typename T>
+struct ForwardProblem : Problem<T> {
+  View<T> y;
+  T* state_out = nullptr;
+  T* checkpoints =
+      nullptr;  // [sum of CheckpointsOf, H, state_size], or null when no backward pass will follow
+};
+
+template <typename T>
+struct BackwardProblem : Problem<T> {
+  const T* checkpoints = nullptr;
+  View<const T> dy;
+  const T* dstate_out = nullptr;  // null: zeros
+  View<T> dq, dk, dv;
+  View<T> dgamma, dmu, dlam, digate, dfgate;  // absent when the input is
+  T* dstate = nullptr;
+};
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_PROBLEM_H_

@@ -1,0 +1,29 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/rules/lattice_enc.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/dispatch.h"
+#include "kernels/rules/lattice_shrink-inl.h"
+#include "kernels/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+template <typename T>
+using Enc = LatticeRule<T, Objective::kEnc>;
+template <typename T>
+using EncShrink = LatticeShrinkRule<T, Objective::kEnc>;
+
+LATTICE_INSTANTIATE_RULE(LatticeEnc, Enc)
+LATTICE_INSTANTIATE_RULE(LatticeEncShrink, EncShrink)
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lattice::kernels {
+
+LATTICE_DISPATCH_RULE(LatticeEnc)
+LATTICE_DISPATCH_RULE(LatticeEncShrink)
+
+}  // namespace lattice::kernels
+#endif

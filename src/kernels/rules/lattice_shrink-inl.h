@@ -1,0 +1,112 @@
+// The Lattice step with l1 shrinkage: Z = A S - B h with beta = 1, Y = soft(Z, gamma lam), S_new = beta Y.
+// After the shrinkage Pythagoras no longer holds, so the length is measured: beta_i = s_i / sqrt(|Y_i|^2 +
+// eps^2).
+#if defined(LATTICE_KERNELS_RULES_LATTICE_SHRINK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_RULES_LATTICE_SHRINK_INL_H_
+#undef LATTICE_KERNELS_RULES_LATTICE_SHRINK_INL_H_
+#else
+#define LATTICE_KERNELS_RULES_LATTICE_SHRINK_INL_H_
+#endif
+
+#include "kernels/rules/lattice-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+// S_new = soft(diag(A) S - B h^T, threshold)
+template <typename T>
+HWY_NOINLINE void SoftUpdate(const Dims<T>& d, const T* S, const Step<T>& step, T threshold, T* S_new) {
+  const auto t = Set(threshold), zero = hn::Zero(Tag<T>());
+  for (size_t i = 0; i < d.rows; ++i) {
+    const auto a = Set(step.A[i]), b = Set(step.B[i]);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      const auto z = hn::NegMulAdd(b, Load(step.h + j), hn::Mul(a, Load(S + i * d.stride + j)));
+      const auto size = hn::Sub(hn::Abs(z), t);
+      // Not Max(size, 0): a NaN must stay one.
+      const auto kept = hn::IfThenElse(hn::Le(size, zero), zero, hn::CopySign(size, z));
+      Store(kept, S_new + i * d.stride + j);
+    }
+  }
+}
+
+// G becomes dZ: what passed the threshold of beta G + scale S_new. Returns sum dZ sign(Z).
+template <typename T>
+HWY_NOINLINE T SoftPull(const Dims<T>& d, const T* S_new, const T* beta, const T* scale, T* G) {
+  const auto zero = hn::Zero(Tag<T>());
+  auto signed_sum = zero;
+  for (size_t i = 0; i < d.rows; ++i) {
+    const auto b = Set(beta[i]), c = Set(scale[i]);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      T* g = G + i * d.stride + j;
+      const auto s = Load(S_new + i * d.stride + j);
+      const auto dz = hn::IfThenElse(hn::Eq(s, zero), zero, hn::MulAdd(b, Load(g), hn::Mul(c, s)));
+      Store(dz, g);
+      signed_sum = hn::Add(signed_sum, hn::Mul(hn::CopySign(Set(T(1)), s), dz));
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(Tag<T>(), signed_sum));
+}
+
+template <typename T, Objective kObjective>
+struct LatticeShrinkRule : LatticeRule<T, kObjective> {
+  using Base = LatticeRule<T, kObjective>;
+  static constexpr bool kShrinks = true;
+  using Base::Base;
+  using Base::d;
+  using Base::p;
+
+  void MakeStep(const T* S, const T* norms, const Token<T>& x, Step<T>& step) {
+    Base::Look(S, norms, x, step);
+    Base::Coefficients(x, /*token=*/false, step);
+  }
+
+  bool PerToken() const { return p.normalize == Normalize::kToken; }
+
+  void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new, T* y, T* norms) {
+    T *beta = step.aux[kRescale], *length = step.aux[kLength];
+    SoftUpdate(d, S, step, x.gamma * x.lam, S_new);
+    RowNorms(S_new, d.rows, d.stride, length);
+    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
+      const auto m = hn::Sqrt(hn::Add(Load(length + i), Set(Base::kEps2)));
+      Store(m, length + i);
+      Store(PerToken() ? hn::Div(Load(step.aux[Base::kS] + i), m) : Set(T(1)), beta + i);
+    }
+    Update<kRead | kMeasure>(S_new, d.rows, d.stride, beta, Zeros(step), step.h, x.q, S_new, y, norms);
+  }
+
+  void ShrinkAdjoint(const T* S, const T* S_new, const Token<T>& x, Step<T>& step, const T* dy, T* G,
+                     StepGrad<T>& g) {
+    const T *beta = step.aux[kRescale], *length = step.aux[kLength];
+    T *scale = g.W, *ds = g.E;
+    // dA is <G, S_new> here, dh is not used yet.
+    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, x.q, dy, G, g.dA, g.dB, g.dh);
+    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
+      const auto b = Load(beta + i), m = Load(length + i);
+      const auto dbeta = PerToken() ? hn::Div(Load(g.dA + i), b) : hn::Zero(Tag<T>());
+      Store(hn::Div(dbeta, m), ds + i);
+      Store(hn::Neg(hn::Div(dbeta, hn::Mul(m, m))), scale + i);
+    }
+    const T dthreshold = -SoftPull(d, S_new, beta, scale, G);
+    g.dgamma += dthreshold * x.lam;
+    g.dlam += dthreshold * x.gamma;
+    // G is dZ now, and q = 0 keeps it.
+    Pull(S, d.rows, d.stride, step.B, step.h, Zeros(step), dy, G, g.dA, g.dB, g.dh);
+    Copy(ds, d.lanes, step.aux[kDsExtra]);
+  }
+
+  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    Base::Scalars(x, step, g, /*token=*/false, step.aux[kDsExtra]);
+    Base::Finish(S, x, step, g);
+  }
+
+ private:
+  // kTmp is free once the step is made.
+  enum Aux { kRescale = 7, kLength = 8, kZero = 9, kDsExtra = Base::kTmp };
+
+  const T* Zeros(const Step<T>& step) const { return step.aux[kZero]; }
+};
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_RULES_LATTICE_SHRINK_INL_H_

@@ -1,0 +1,115 @@
+// The matrix memory of xLSTM with its stabiliser m, i and f being pre-activations:
+//   m' = max(log sigmoid(f) + m, i)    f' = exp(log sigmoid(f) + m - m')    i' = exp(i - m')    kh = k M^-1/2
+//   S' = f' S + i' kh v^T    n' = f' n + i' kh    y = q@S' / max(|q.n'|, exp(-m'))
+// The normaliser n is one more column of the matrix, whose value is always 1. State: S [M,D], then n [M],
+// then m.
+#if defined(LATTICE_KERNELS_RULES_MLSTM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_RULES_MLSTM_INL_H_
+#undef LATTICE_KERNELS_RULES_MLSTM_INL_H_
+#else
+#define LATTICE_KERNELS_RULES_MLSTM_INL_H_
+#endif
+
+#include <cmath>
+
+#include "kernels/engine-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+template <typename T>
+struct MlstmRule : RuleBase<T> {
+  static constexpr size_t kExtraColumns = 1;
+  static constexpr bool kReadOut = true;
+  using RuleBase<T>::RuleBase;
+  using RuleBase<T>::d;
+  using RuleBase<T>::p;
+
+  enum Scalar { kForget, kInput, kM, kFromForget, kDen, kByN, kSign, kDm };
+  enum Aux { kY };
+
+  void Load(const T* state, T* S) { m_ = LoadParts(state, S); }
+  void Save(const T* S, T* state) { SaveParts(S, m_, state); }
+  void LoadGrad(const T* dstate, T* G) {
+    if (dstate != nullptr) {
+      dm_ = LoadParts(dstate, G);
+    } else {
+      LoadMatrix(d, dstate, 0, G);
+      dm_ = T(0);
+    }
+  }
+  void SaveGrad(const T* G, T* dstate) { SaveParts(G, dm_, dstate); }
+
+  void MakeStep(const T*, const T*, const Token<T>& x, Step<T>& step) {
+    const T kept = LogSigmoid(x.fgate) + m_;
+    const T m = kept >= x.igate ? kept : x.igate;
+    step.scalar[kForget] = std::exp(kept - m);
+    step.scalar[kInput] = std::exp(x.igate - m);
+    step.scalar[kFromForget] = kept >= x.igate;
+    step.scalar[kM] = m;
+    Fill(step.scalar[kForget], d.lanes, step.A);
+    Scale(-step.scalar[kInput] * KeyScale(), x.k, d.lanes, step.B);
+    Scale(T(1), x.v, d.stride, step.h);
+    m_ = m;
+  }
+
+  void Read(const Token<T>&, Step<T>& step, T* y) {
+    const T qn = y[p.width], floor = std::exp(-step.scalar[kM]);
+    const bool by_n = std::abs(qn) >= floor;
+    step.scalar[kDen] = by_n ? std::abs(qn) : floor;
+    step.scalar[kByN] = by_n;
+    step.scalar[kSign] = qn < 0 ? T(-1) : T(1);
+    Scale(T(1) / step.scalar[kDen], y, d.stride, y);
+    Scale(T(1), y, d.stride, step.aux[kY]);
+  }
+
+  // dy becomes the gradient of (q@S', q.n'), kDm that of m' through the floor of the denominator.
+  void ReadAdjoint(Step<T>& step, T* dy) {
+    dy[p.width] = T(0);
+    const T den = step.scalar[kDen];
+    const T dden = -Dot(dy, step.aux[kY], d.stride) / den;
+    Scale(T(1) / den, dy, d.stride, dy);
+    const bool by_n = step.scalar[kByN] != T(0);
+    dy[p.width] = by_n ? dden * step.scalar[kSign] : T(0);
+    step.scalar[kDm] = by_n ? T(0) : -dden * den;
+  }
+
+  void Adjoint(const T*, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    const T forget = step.scalar[kForget], input = step.scalar[kInput];
+    const T dlog_forget = Sum(g.dA, d.lanes) * forget;
+    const T dlog_input = -KeyScale() * input * Dot(g.dB, x.k, d.lanes);
+    Scale(-input * KeyScale(), g.dB, d.lanes, g.dk);
+    Scale(T(1), g.dh, d.stride, g.dv);
+    const T dm = dm_ + step.scalar[kDm] - dlog_forget - dlog_input;
+    const bool from_forget = step.scalar[kFromForget] != T(0);
+    const T dkept = dlog_forget + (from_forget ? dm : T(0));
+    g.digate += dlog_input + (from_forget ? T(0) : dm);
+    g.dfgate += dkept / (T(1) + std::exp(x.fgate));
+    dm_ = dkept;
+  }
+
+ private:
+  static T LogSigmoid(T f) { return f < 0 ? f - std::log1p(std::exp(f)) : -std::log1p(std::exp(-f)); }
+  T KeyScale() const { return T(1) / std::sqrt(static_cast<T>(p.slots)); }
+
+  T LoadParts(const T* state, T* S) const {
+    LoadMatrix(d, state, p.width, S);
+    const T* n = state + p.slots * p.width;
+    for (int64_t i = 0; i < p.slots; ++i) S[i * d.stride + p.width] = n[i];
+    return n[p.slots];
+  }
+  void SaveParts(const T* S, T m, T* state) const {
+    StoreMatrix(d, S, p.width, state);
+    T* n = state + p.slots * p.width;
+    for (int64_t i = 0; i < p.slots; ++i) n[i] = S[i * d.stride + p.width];
+    n[p.slots] = m;
+  }
+
+  T m_ = 0;
+  T dm_ = 0;
+};
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_RULES_MLSTM_INL_H_

@@ -1,0 +1,70 @@
+// TTT with a normalised read: one exact gradient step a token on |z/|z| - v|^2 / 2.
+//   z = k@S    s = sqrt(|z|^2 + eps^2)    zh = z/s    e = zh - v    h = (e - zh <zh,e>) / s    S_new = S -
+//   gamma k h^T
+#if defined(LATTICE_KERNELS_RULES_TTT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_RULES_TTT_INL_H_
+#undef LATTICE_KERNELS_RULES_TTT_INL_H_
+#else
+#define LATTICE_KERNELS_RULES_TTT_INL_H_
+#endif
+
+#include <cmath>
+
+#include "kernels/rules/delta-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+template <typename T>
+struct TttRule : DeltaRule<T, Decay::kNone> {
+  using Base = DeltaRule<T, Decay::kNone>;
+  using Base::Base;
+  using Base::d;
+
+  enum Aux { kZh, kE };
+  enum Scalar { kS, kP };
+
+  void MakeStep(const T* S, const T*, const Token<T>& x, Step<T>& step) {
+    T *zh = step.aux[kZh], *e = step.aux[kE];
+    Base::MakeDecay(x, step);
+    Scale(x.gamma, x.k, d.lanes, step.B);
+    ColumnSum(x.k, S, d.rows, d.stride, zh);
+    const T s = std::sqrt(Dot(zh, zh, d.stride) + T(1e-12));
+    Scale(T(1) / s, zh, d.stride, zh);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(zh + j), Load(x.v + j)), e + j);
+    const T along = Dot(zh, e, d.stride);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      Store(hn::Mul(Set(T(1) / s), hn::NegMulAdd(Set(along), Load(zh + j), Load(e + j))), step.h + j);
+    }
+    step.scalar[kS] = s;
+    step.scalar[kP] = along;
+  }
+
+  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    const T *zh = step.aux[kZh], *e = step.aux[kE];
+    const T s = step.scalar[kS], along = step.scalar[kP];
+    // h = u/s, u = e - zh p, p = <zh,e>
+    Scale(T(1) / s, g.dh, d.stride, g.dh);  // du
+    T ds = -Dot(g.dh, step.h, d.stride);
+    const T dp = -Dot(g.dh, zh, d.stride);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      const auto du = Load(g.dh + j);
+      const auto de = hn::MulAdd(Set(dp), Load(zh + j), du);
+      Store(hn::Neg(de), g.dv + j);
+      // dzh, from u, from p and from e
+      Store(hn::Add(de, hn::MulAdd(Set(dp), Load(e + j), hn::Mul(Set(-along), du))), g.dz + j);
+    }
+    Scale(T(1) / s, g.dz, d.stride, g.dz);
+    ds -= Dot(g.dz, zh, d.stride);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      Store(hn::MulAdd(Set(ds), Load(zh + j), Load(g.dz + j)), g.dz + j);
+    }
+    RowDots(S, d.rows, d.stride, g.dz, g.dk);
+    Base::FinishKey(x, g);
+  }
+};
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_RULES_TTT_INL_H_

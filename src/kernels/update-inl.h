@@ -1,0 +1,156 @@
+// The two passes every rule shares: the update of the state with the read-out, and its adjoint.
+//   S' = diag(A) S - B h^T,   y = q @ S'
+#if defined(LATTICE_KERNELS_UPDATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_UPDATE_INL_H_
+#undef LATTICE_KERNELS_UPDATE_INL_H_
+#else
+#define LATTICE_KERNELS_UPDATE_INL_H_
+#endif
+
+#include "kernels/vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+// What Update does besides updating.
+enum UpdateParts { kRead = 1, kMeasure = 2 };
+
+template <int kParts>
+struct UpdateOf {
+  template <int NV, typename T>
+  struct Pass {
+    static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* A, const T* B,
+                               const T* h, const T* q, T* S_new, T* y, T* norms) {
+      constexpr size_t N = kLanes<T>;
+      Vec<T> hs[NV], ys[NV];
+      for (int j = 0; j < NV; ++j) {
+        hs[j] = Load(h + col + j * N);
+        ys[j] = hn::Zero(Tag<T>());
+      }
+      for (size_t i = 0; i < rows; i += kGroup<T>) {
+        Vec<T> acc[kGroup<T>];
+        for (size_t r = 0; r < kGroup<T>; ++r) {
+          const size_t at = (i + r) * stride + col;
+          const auto a = Set(A[i + r]), b = Set(B[i + r]);
+          const auto qi = (kParts & kRead) ? Set(q[i + r]) : a;
+          for (int j = 0; j < NV; ++j) {
+            const auto s = hn::NegMulAdd(b, hs[j], hn::Mul(a, Load(S + at + j * N)));
+            Store(s, S_new + at + j * N);
+            if constexpr (kParts & kRead) ys[j] = hn::MulAdd(qi, s, ys[j]);
+            if constexpr (kParts & kMeasure) acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
+          }
+        }
+        if constexpr (kParts & kMeasure) PutRowSums<T>(acc, col == 0, norms + i);
+      }
+      if constexpr (kParts & kRead) {
+        for (int j = 0; j < NV; ++j) Store(ys[j], y + col + j * N);
+      }
+    }
+  };
+};
+
+// S_new = diag(A) S - B h^T; with kRead y = q @ S_new; with kMeasure norms_i = |S_new,i|^2. S_new may be S.
+template <int kParts, typename T>
+HWY_NOINLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h,
+                         const T* q, T* S_new, T* y, T* norms) {
+  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, norms);
+}
+
+template <int NV, typename T>
+struct PullPass {
+  static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* B, const T* h,
+                             const T* q, const T* dy, T* G, T* dA, T* dB, T* dh) {
+    constexpr size_t N = kLanes<T>;
+    Vec<T> hs[NV], dys[NV], dhs[NV];
+    for (int j = 0; j < NV; ++j) {
+      hs[j] = Load(h + col + j * N);
+      dys[j] = Load(dy + col + j * N);
+      dhs[j] = hn::Zero(Tag<T>());
+    }
+    for (size_t i = 0; i < rows; i += kGroup<T>) {
+      Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
+      for (size_t r = 0; r < kGroup<T>; ++r) {
+        const size_t at = (i + r) * stride + col;
+        const auto qi = Set(q[i + r]), b = Set(B[i + r]);
+        for (int j = 0; j < NV; ++j) {
+          const auto g = hn::MulAdd(qi, dys[j], Load(G + at + j * N));
+          Store(g, G + at + j * N);
+          const auto s = Load(S + at + j * N);
+          acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
+          acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
+          dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
+        }
+      }
+      PutRowSums<T>(acc_A, col == 0, dA + i);
+      PutRowSums<T>(acc_B, col == 0, dB + i);
+    }
+    for (int j = 0; j < NV; ++j) Store(dhs[j], dh + col + j * N);
+  }
+};
+
+// The adjoint of Update up to the state itself. G, the gradient of S_new from the future, gains q dy^T; then
+//   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i.
+// S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
+// twice the time, which is why dq_i = <S_new,i, dy> is left to the Push of the token after, where S_new is S.
+template <typename T>
+HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* q,
+                       const T* dy, T* G, T* dA, T* dB, T* dh) {
+  // Two sums a row and three operands a column: 16 registers hold two columns, 32 hold four.
+  constexpr int kColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
+  OverTiles<PullPass, kColumns, T>(stride, S, rows, B, h, q, dy, G, dA, dB, dh);
+}
+
+// Which terms the gradient of the old state has besides diag(A) G; kQuery: see Push.
+enum PushParts { kDots = 1, kReads = 2, kScales = 4, kQuery = 8 };
+
+template <int kParts>
+struct PushOf {
+  template <int NV, typename T>
+  struct Pass {
+    static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* A, const T* P,
+                               const T* h, const T* W, const T* dz, const T* E, T* G, const T* dy, T* dq) {
+      constexpr size_t N = kLanes<T>;
+      Vec<T> hs[NV], dzs[NV], dys[NV];
+      for (int j = 0; j < NV; ++j) {
+        if constexpr (kParts & kDots) hs[j] = Load(h + col + j * N);
+        if constexpr (kParts & kReads) dzs[j] = Load(dz + col + j * N);
+        if constexpr (kParts & kQuery) dys[j] = Load(dy + col + j * N);
+      }
+      for (size_t i = 0; i < rows; i += kGroup<T>) {
+        Vec<T> acc[kGroup<T>];
+        for (size_t r = 0; r < kGroup<T>; ++r) {
+          const size_t at = (i + r) * stride + col;
+          const auto a = Set(A[i + r]);
+          const auto p = (kParts & kDots) ? Set(P[i + r]) : a;
+          const auto w = (kParts & kReads) ? Set(W[i + r]) : a;
+          const auto e = (kParts & kScales) ? Set(E[i + r]) : a;
+          for (int j = 0; j < NV; ++j) {
+            const auto s = (kParts & (kScales | kQuery)) ? Load(S + at + j * N) : a;
+            auto g = hn::Mul(a, Load(G + at + j * N));
+            if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
+            if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
+            if constexpr (kParts & kScales) g = hn::MulAdd(e, s, g);
+            Store(g, G + at + j * N);
+            if constexpr (kParts & kQuery)
+              acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
+          }
+        }
+        if constexpr (kParts & kQuery) PutRowSums<T>(acc, col == 0, dq + i);
+      }
+    }
+  };
+};
+
+// The gradient of the old state: G = diag(A) G + P h^T [kDots] + W dz^T [kReads] + diag(E) S [kScales].
+// With kQuery also dq_i = <S_i, dy> for the token before, whose result S is.
+template <int kParts, typename T>
+HWY_NOINLINE void Push(const T* S, size_t rows, size_t stride, const T* A, const T* P, const T* h, const T* W,
+                       const T* dz, const T* E, T* G, const T* dy, T* dq) {
+  constexpr int kColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
+  OverTiles<PushOf<kParts>::template Pass, kColumns, T>(stride, S, rows, A, P, h, W, dz, E, G, dy, dq);
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_UPDATE_INL_H_

@@ -1,0 +1,144 @@
+// The scratch memory of one thread: a token's padded inputs, what a rule made of each token of a block, the
+// states of that block, and gradients. Sizes depend on the problem's sizes only.
+#if defined(LATTICE_KERNELS_WORKSPACE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_WORKSPACE_INL_H_
+#undef LATTICE_KERNELS_WORKSPACE_INL_H_
+#else
+#define LATTICE_KERNELS_WORKSPACE_INL_H_
+#endif
+
+#include <cstring>
+
+#include "kernels/arena.h"
+#include "kernels/problem.h"
+#include "kernels/vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+HWY_INLINE size_t RoundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// Sizes of one head's state: logical (slots, width) and padded (rows, stride; lanes >= rows: slots in whole
+// vectors).
+template <typename T>
+struct Dims {
+  size_t slots, width, rows, stride, lanes;
+
+  Dims(size_t M, size_t D)
+      : slots(M),
+        width(D),
+        rows(RoundUp(M, kGroup<T>)),
+        stride(RoundUp(D, kLanes<T>)),
+        lanes(RoundUp(M, HWY_MAX(kLanes<T>, kGroup<T>))) {}
+
+  size_t Matrix() const { return rows * stride; }
+
+  // Padding of a vector over slots; a rule calls it where a padded row could hold more than zero.
+  HWY_INLINE void ZeroTail(T* x) const {
+    for (size_t i = slots; i < rows; ++i) x[i] = T(0);
+  }
+};
+
+// One token's inputs. Gates a rule does not take keep their neutral values.
+template <typename T>
+struct Token {
+  T *q, *k, *v;
+  T* mu_slots;  // per-slot forget gate
+  T gamma = 1, mu = 1, lam = 0, igate = 0, fgate = 0;
+};
+
+// What a rule makes of a token, S_new = diag(A) S - B h^T, and what it wants to remember for the adjoint.
+template <typename T>
+struct Step {
+  static constexpr int kAux = 10, kScalars = 8;
+  T *A, *B, *h;
+  T* aux[kAux];  // vectors over slots, or over the width where that is longer
+  T scalar[kScalars];
+};
+
+// Gradients around one token: dA, dB, dh come in; the rule completes the others.
+template <typename T>
+struct StepGrad {
+  T *dA, *dB, *dh;              // of the step; a rule may go on in dh
+  T *dq, *dk, *dv, *dmu_slots;  // of the inputs
+  T *P, *W, *dz, *E;            // terms of the old state's gradient, see Push
+  T dgamma, dmu, dlam, digate, dfgate;
+};
+
+template <typename T>
+class Workspace {
+ public:
+  // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
+  Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
+    constexpr size_t kVectors = 7 + 11;
+    const size_t vectors = kVectors + depth * (3 + Step<T>::kAux);
+    T* base =
+        static_cast<T*>(ThreadArena((vectors * Longest() + (depth + 1 + cells) * dims.Matrix()) * sizeof(T)));
+    next_ = base;
+    token = {Vector(), Vector(), Vector(), Vector()};
+    y = Vector();
+    dy = Vector();
+    norms = Vector();
+    for (size_t i = 0; i < depth; ++i) {
+      Step<T>& step = steps[i];
+      step.A = Vector();
+      step.B = Vector();
+      step.h = Vector();
+      for (T*& aux : step.aux) aux = Vector();
+    }
+    grad = {Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(),
+            Vector(), Vector(), Vector(), 0,        0,        0,        0,        0};
+    std::memset(static_cast<void*>(base), 0, (next_ - base) * sizeof(T));
+    states_ = next_;
+    cells_ = states_ + (depth + 1) * dims.Matrix();
+  }
+
+  // State i of the block under way: before its token i.
+  T* State(size_t i) const { return states_ + i * dims_.Matrix(); }
+  // What cell i of the group keeps between blocks: its state forward, the state's gradient backward.
+  T* Kept(size_t i) const { return cells_ + i * dims_.Matrix(); }
+
+  Token<T> token;
+  T *y, *dy, *norms;
+  Step<T> steps[kBlock];
+  StepGrad<T> grad;
+
+ private:
+  size_t Longest() const { return HWY_MAX(dims_.lanes, dims_.stride); }
+  T* Vector() {
+    T* v = next_;
+    next_ += Longest();
+    return v;
+  }
+
+  const Dims<T> dims_;
+  T *next_, *states_, *cells_;
+};
+
+// Copies n elements into padded scratch, or out of it.
+template <typename T>
+HWY_INLINE void Copy(const T* from, size_t n, T* to) {
+  size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) hn::StoreU(hn::LoadU(Tag<T>(), from + i), Tag<T>(), to + i);
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+// A contiguous [slots, width] matrix into padded scratch, the padding zeroed.
+template <typename T>
+HWY_INLINE void LoadMatrix(const Dims<T>& d, const T* from, size_t from_stride, T* S) {
+  for (size_t i = 0; i < d.rows; ++i, S += d.stride) {
+    const size_t used = i < d.slots ? from_stride : 0;
+    if (used != 0) Copy(from + i * from_stride, used, S);
+    for (size_t j = used; j < d.stride; ++j) S[j] = T(0);
+  }
+}
+
+template <typename T>
+HWY_INLINE void StoreMatrix(const Dims<T>& d, const T* S, size_t to_stride, T* to) {
+  for (size_t i = 0; i < d.slots; ++i) Copy(S + i * d.stride, to_stride, to + i * to_stride);
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_WORKSPACE_INL_H_

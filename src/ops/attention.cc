@@ -1,0 +1,79 @@
+// Softmax attention on torch's own kernel, with a cache of keys and values as its state.
+#include <ATen/ATen.h>
+
+#include "ops/recurrence.h"
+
+namespace lattice {
+namespace {
+
+// One sequence or an even batch: x is [B,T,H,*], the caches [B,P,H,*].
+at::Tensor Attend(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values) {
+  const int64_t T = q.size(1), total = keys.size(1);
+  const at::Tensor qh = q.transpose(1, 2), kh = keys.transpose(1, 2), vh = values.transpose(1, 2);
+  if (total == T)
+    return at::scaled_dot_product_attention(qh, kh, vh, {}, 0.0, /*is_causal=*/true).transpose(1, 2);
+  // Token t sees the cache and the tokens up to itself.
+  const at::Tensor seen = at::ones({T, total}, q.options().dtype(at::kBool)).tril(total - T);
+  return at::scaled_dot_product_attention(qh, kh, vh, seen).transpose(1, 2);
+}
+
+void CheckRank(const char* name, const at::Tensor& x) {
+  TORCH_CHECK_VALUE(x.dim() == 4, "[recur] ", name, " must have 4 dimensions [B,T,H,*], got ", x.sizes());
+}
+
+void CheckAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  CheckRank("q", q);
+  CheckRank("k", k);
+  CheckRank("v", v);
+  TORCH_CHECK_VALUE(q.sizes() == k.sizes(), "[recur] k has shape ", k.sizes(), " but q has ", q.sizes(),
+                    "; both must be [B,T,H,M]");
+  TORCH_CHECK_VALUE(v.sizes().slice(0, 3) == q.sizes().slice(0, 3), "[recur] v has shape ", v.sizes(),
+                    " but q has ", q.sizes(), "; v must be [B,T,H,D]");
+  TORCH_CHECK_VALUE(q.size(1) >= 1, "[recur] T is 0: there must be at least one token, got q of shape ",
+                    q.sizes());
+}
+
+at::Tensor Append(const char* name, const std::optional<at::Tensor>& past, const at::Tensor& now) {
+  if (!past.has_value()) return now;
+  const bool fits =
+      past->dim() == 4 && past->size(0) == now.size(0) && past->sizes().slice(2) == now.sizes().slice(2);
+  TORCH_CHECK_VALUE(fits, "[recur] the cached ", name, " have shape ", past->sizes(),
+                    " but this call's have ", now.sizes(), "; pass the state that an earlier call returned");
+  return at::cat({*past, now}, 1);
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(const at::Tensor& q, const at::Tensor& k,
+                                                         const at::Tensor& v,
+                                                         const std::optional<at::Tensor>& past_k,
+                                                         const std::optional<at::Tensor>& past_v,
+                                                         const std::optional<at::Tensor>& cu_seqlens) {
+  CheckAttention(q, k, v);
+  TORCH_CHECK_VALUE(past_k.has_value() == past_v.has_value(),
+                    "[recur] softmax_attention's state is a pair: pass cached keys and values, or neither");
+  if (!cu_seqlens.has_value()) {
+    const at::Tensor keys = Append("keys", past_k, k), values = Append("values", past_v, v);
+    TORCH_CHECK_VALUE(keys.size(1) == values.size(1), "[recur] the cache holds ", keys.size(1) - k.size(1),
+                      " keys but ", values.size(1) - v.size(1), " values");
+    return {Attend(q, keys, values), keys, values};
+  }
+  TORCH_CHECK_VALUE(!past_k.has_value(), "[recur] softmax_attention takes a state or cu_seqlens, not both");
+  const at::Tensor starts = cu_seqlens->to(at::kLong).contiguous();
+  const int64_t* at = starts.const_data_ptr<int64_t>();
+  const int64_t N = starts.numel() - 1;
+  TORCH_CHECK_VALUE(N >= 1 && q.size(0) == 1 && at[0] == 0 && at[N] == q.size(1),
+                    "[recur] cu_seqlens must run from 0 to T = ", q.size(1), " with a batch of 1, got ",
+                    *cu_seqlens);
+  std::vector<at::Tensor> parts;
+  for (int64_t n = 0; n < N; ++n) {
+    const int64_t length = at[n + 1] - at[n];
+    TORCH_CHECK_VALUE(length >= 0, "[recur] cu_seqlens must never fall, got ", *cu_seqlens);
+    if (length == 0) continue;
+    const auto part = [&](const at::Tensor& x) { return x.narrow(1, at[n], length); };
+    parts.push_back(Attend(part(q), part(k), part(v)));
+  }
+  return {at::cat(parts, 1), k, v};
+}
+
+}  // namespace lattice

@@ -1,0 +1,214 @@
+// The CPU kernels behind lattice::_forward and lattice::_backward.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "ops/inputs.h"
+
+namespace lattice {
+namespace {
+
+using kernels::Sequence;
+using kernels::View;
+
+template <typename T>
+View<const T> ViewOf(const at::Tensor& x) {
+  return {x.const_data_ptr<T>(), x.stride(0), x.stride(1), x.stride(2)};
+}
+template <typename T>
+View<const T> ViewOf(const OptionalTensor& x) {
+  return x.has_value() ? ViewOf<T>(*x) : View<const T>{};
+}
+template <typename T>
+View<T> MutableView(const at::Tensor& x) {
+  if (x.dim() < 3) return {};
+  return {x.mutable_data_ptr<T>(), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+// Kernels want the last of four dimensions contiguous; other strides are free.
+at::Tensor RowsContiguous(const at::Tensor& x) {
+  return x.dim() == 4 && x.stride(3) != 1 ? x.contiguous() : x;
+}
+OptionalTensor RowsContiguous(const OptionalTensor& x) {
+  return x.has_value() ? OptionalTensor(RowsContiguous(*x)) : x;
+}
+
+std::vector<Sequence> SequencesOf(const kernels::RuleInfo& rule, const Inputs& in) {
+  const int64_t B = in.q.size(0), T = in.q.size(1);
+  std::vector<Sequence> sequences;
+  int64_t checkpoint = 0;
+  const auto add = [&](int64_t batch, int64_t begin, int64_t length) {
+    sequences.push_back({batch, begin, length, checkpoint});
+    checkpoint += kernels::CheckpointsOf(length);
+  };
+  if (in.cu_seqlens.has_value()) {
+    CheckSequenceStarts(rule, *in.cu_seqlens, T);
+    const at::Tensor starts = in.cu_seqlens->contiguous();
+    const int64_t* at = starts.const_data_ptr<int64_t>();
+    for (int64_t n = 0; n + 1 < starts.size(0); ++n) add(0, at[n], at[n + 1] - at[n]);
+  } else {
+    for (int64_t b = 0; b < B; ++b) add(b, 0, T);
+  }
+  return sequences;
+}
+
+// A problem and the tensors that keep its pointers alive.
+struct Prepared {
+  Inputs in;
+  std::vector<Sequence> sequences;
+
+  Prepared(const kernels::RuleInfo& rule, Inputs inputs) : in(std::move(inputs)) {
+    in.q = RowsContiguous(in.q);
+    in.k = RowsContiguous(in.k);
+    in.v = RowsContiguous(in.v);
+    in.mu = RowsContiguous(in.mu);
+    in.state = in.state.contiguous();
+    sequences = SequencesOf(rule, in);
+  }
+
+  template <typename T>
+  void Fill(const kernels::RuleInfo& rule, const std::string& normalize, kernels::Problem<T>& p) const {
+    p.heads = in.q.size(2);
+    p.slots = in.q.size(3);
+    p.width = in.v.size(3);
+    p.state_size = rule.StateSize(p.slots, p.width);
+    p.sequences = sequences.data();
+    p.count = static_cast<int64_t>(sequences.size());
+    p.normalize = normalize == "token" ? kernels::Normalize::kToken : kernels::Normalize::kNone;
+    p.q = ViewOf<T>(in.q);
+    p.k = ViewOf<T>(in.k);
+    p.v = ViewOf<T>(in.v);
+    p.gamma = ViewOf<T>(in.gamma);
+    p.mu = ViewOf<T>(in.mu);
+    p.lam = ViewOf<T>(in.lam);
+    p.igate = ViewOf<T>(in.igate);
+    p.fgate = ViewOf<T>(in.fgate);
+    p.state = in.state.const_data_ptr<T>();
+  }
+};
+
+// Hands out runs of cells to the threads as they become free. Neighbouring cells are heads of one token and
+// share pages, so a run is as long as an even share allows, but short enough that a slow core does not hold
+// up the rest.
+template <class Run>
+void OverCells(int64_t cells, const Run& run) {
+  const int64_t threads = std::min<int64_t>(at::get_num_threads(), cells);
+  const int64_t chunk = std::max<int64_t>(1, cells / (2 * threads));
+  std::atomic<int64_t> next{0};
+  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
+    for (int64_t first = next.fetch_add(chunk); first < cells; first = next.fetch_add(chunk)) {
+      run(first, std::min(cells, first + chunk));
+    }
+  });
+}
+
+const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const Inputs& in) {
+  return in.lam.has_value() ? rule.shrink_kernels : rule.kernels;
+}
+
+void CheckKernelTypes(const kernels::RuleInfo& rule, const Inputs& in) {
+  const auto same = [&](const at::Tensor& x) { return x.scalar_type() == in.state.scalar_type(); };
+  const auto optional = [&](const OptionalTensor& x) { return !x.has_value() || same(*x); };
+  TORCH_CHECK_TYPE(same(in.q) && same(in.k) && same(in.v) && optional(in.gamma) && optional(in.mu) &&
+                       optional(in.lam) && optional(in.igate) && optional(in.fgate),
+                   OperatorName(rule),
+                   " the kernel takes one type for all tensors; call lattice.scan or recur");
+}
+
+at::Tensor Checkpoints(const kernels::RuleInfo& rule, const Inputs& in, bool keep) {
+  const int64_t B = in.q.size(0), T = in.q.size(1), H = in.q.size(2);
+  const int64_t count = in.cu_seqlens.has_value() ? T / kernels::kBlock : B * kernels::CheckpointsOf(T);
+  return at::empty({keep ? count : 0, H, rule.StateSize(in.q.size(3), in.v.size(3))}, in.state.options());
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_name,
+                                                       const std::string& normalize, const at::Tensor& q,
+                                                       const at::Tensor& k, const at::Tensor& v,
+                                                       const OptionalTensor& gamma, const OptionalTensor& mu,
+                                                       const OptionalTensor& lam, const OptionalTensor& igate,
+                                                       const OptionalTensor& fgate, const at::Tensor& state,
+                                                       const OptionalTensor& cu_seqlens, bool keep) {
+  const kernels::RuleInfo& rule = RuleNamed(rule_name);
+  Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
+  CheckInputs(rule, normalize, in);
+  CheckKernelTypes(rule, in);
+  const Prepared prepared(rule, std::move(in));
+  at::Tensor y = at::empty(v.sizes(), state.options());
+  at::Tensor state_out = at::empty(state.sizes(), state.options());
+  at::Tensor checkpoints = Checkpoints(rule, prepared.in, keep);
+  AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_forward", [&] {
+    kernels::ForwardProblem<scalar_t> p;
+    prepared.Fill(rule, normalize, p);
+    p.y = MutableView<scalar_t>(y);
+    p.state_out = state_out.mutable_data_ptr<scalar_t>();
+    p.checkpoints = keep ? checkpoints.mutable_data_ptr<scalar_t>() : nullptr;
+    const auto run = KernelsFor(rule, prepared.in).template Forward<scalar_t>();
+    OverCells(p.Cells(), [&](int64_t first, int64_t last) { run(p, first, last); });
+  });
+  return {y, state_out, checkpoints};
+}
+
+using Grads = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor,
+                         at::Tensor, at::Tensor>;
+
+Grads Backward(const std::string& rule_name, const std::string& normalize, const at::Tensor& q,
+               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& gamma,
+               const OptionalTensor& mu, const OptionalTensor& lam, const OptionalTensor& igate,
+               const OptionalTensor& fgate, const at::Tensor& state, const OptionalTensor& cu_seqlens,
+               const at::Tensor& checkpoints, const at::Tensor& dy, const OptionalTensor& dstate_out) {
+  const kernels::RuleInfo& rule = RuleNamed(rule_name);
+  Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
+  CheckInputs(rule, normalize, in);
+  CheckKernelTypes(rule, in);
+  const Prepared prepared(rule, std::move(in));
+  TORCH_CHECK_VALUE(checkpoints.sizes() == Checkpoints(rule, prepared.in, true).sizes(), OperatorName(rule),
+                    " checkpoints do not belong to these inputs");
+  const auto options = state.options();
+  const auto like = [&](const OptionalTensor& x) {
+    return x.has_value() ? at::empty(x->sizes(), options) : at::empty({0}, options);
+  };
+  const at::Tensor dy_rows = RowsContiguous(dy);
+  const OptionalTensor dstate_rows =
+      dstate_out.has_value() ? OptionalTensor(dstate_out->contiguous()) : dstate_out;
+  Grads grads{at::empty(q.sizes(), options),
+              at::empty(k.sizes(), options),
+              at::empty(v.sizes(), options),
+              like(gamma),
+              like(mu),
+              like(lam),
+              like(igate),
+              like(fgate),
+              at::empty(state.sizes(), options)};
+  AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_backward", [&] {
+    kernels::BackwardProblem<scalar_t> p;
+    prepared.Fill(rule, normalize, p);
+    p.checkpoints = checkpoints.const_data_ptr<scalar_t>();
+    p.dy = ViewOf<scalar_t>(dy_rows);
+    p.dstate_out = dstate_rows.has_value() ? dstate_rows->const_data_ptr<scalar_t>() : nullptr;
+    p.dq = MutableView<scalar_t>(std::get<0>(grads));
+    p.dk = MutableView<scalar_t>(std::get<1>(grads));
+    p.dv = MutableView<scalar_t>(std::get<2>(grads));
+    p.dgamma = MutableView<scalar_t>(std::get<3>(grads));
+    p.dmu = MutableView<scalar_t>(std::get<4>(grads));
+    p.dlam = MutableView<scalar_t>(std::get<5>(grads));
+    p.digate = MutableView<scalar_t>(std::get<6>(grads));
+    p.dfgate = MutableView<scalar_t>(std::get<7>(grads));
+    p.dstate = std::get<8>(grads).mutable_data_ptr<scalar_t>();
+    const auto run = KernelsFor(rule, prepared.in).template Backward<scalar_t>();
+    OverCells(p.Cells(), [&](int64_t first, int64_t last) { run(p, first, last); });
+  });
+  return grads;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(lattice, CPU, m) {
+  m.impl("_forward", Forward);
+  m.impl("_backward", Backward);
+}
+
+}  // namespace lattice

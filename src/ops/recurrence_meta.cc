@@ -1,0 +1,53 @@
+// Shapes without data, for torch.compile, torch.export and fake tensors.
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "ops/inputs.h"
+
+namespace lattice {
+namespace {
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_name,
+                                                       const std::string& normalize, const at::Tensor& q,
+                                                       const at::Tensor& k, const at::Tensor& v,
+                                                       const OptionalTensor& gamma, const OptionalTensor& mu,
+                                                       const OptionalTensor& lam, const OptionalTensor& igate,
+                                                       const OptionalTensor& fgate, const at::Tensor& state,
+                                                       const OptionalTensor& cu_seqlens, bool keep) {
+  const kernels::RuleInfo& rule = RuleNamed(rule_name);
+  CheckInputs(rule, normalize, {q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens});
+  const c10::SymInt B = q.sym_size(0), T = q.sym_size(1), H = q.sym_size(2), M = q.sym_size(3),
+                    D = v.sym_size(3);
+  const c10::SymInt size = rule.vector_state ? M * D + M + 1 : M * D;
+  c10::SymInt count = 0;
+  if (keep) count = cu_seqlens.has_value() ? T / kernels::kBlock : B * ((T - 1) / kernels::kBlock);
+  const auto options = state.options();
+  return {at::empty_symint(v.sym_sizes(), options), at::empty_symint(state.sym_sizes(), options),
+          at::empty_symint({count, H, size}, options)};
+}
+
+using Grads = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor,
+                         at::Tensor, at::Tensor>;
+
+Grads Backward(const std::string&, const std::string&, const at::Tensor& q, const at::Tensor& k,
+               const at::Tensor& v, const OptionalTensor& gamma, const OptionalTensor& mu,
+               const OptionalTensor& lam, const OptionalTensor& igate, const OptionalTensor& fgate,
+               const at::Tensor& state, const OptionalTensor&, const at::Tensor&, const at::Tensor&,
+               const OptionalTensor&) {
+  const auto options = state.options();
+  const auto like = [&](const at::Tensor& x) { return at::empty_symint(x.sym_sizes(), options); };
+  const auto maybe = [&](const OptionalTensor& x) {
+    return x.has_value() ? like(*x) : at::empty({0}, options);
+  };
+  return {like(q),    like(k),      like(v),      maybe(gamma), maybe(mu),
+          maybe(lam), maybe(igate), maybe(fgate), like(state)};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(lattice, Meta, m) {
+  m.impl("_forward", Forward);
+  m.impl("_backward", Backward);
+}
+
+}  // namespace lattice
