@@ -1,0 +1,132 @@
+#include "model/checkpoint.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "io/json.h"
+#include "model/keys.h"
+#include "model/tensors.h"
+
+namespace lattice::model {
+namespace {
+
+using nlohmann::json;
+// Keeps the order of the table of keys.
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
+constexpr std::string_view kModelType = "lattice";
+// Fields that tools of the ecosystem read or add; they say nothing about the model's mathematics.
+constexpr std::string_view kForeignFields[] = {
+    "architectures", "model_type",   "torch_dtype",  "dtype",        "transformers_version",
+    "_name_or_path", "bos_token_id", "eos_token_id", "pad_token_id", "auto_map"};
+constexpr std::string_view kRequired[] = {"mixer", "vocab_size", "layers", "width", "heads"};
+
+OrderedJson SectionToJson(const Config& config, std::string_view section) {
+  OrderedJson object = OrderedJson::object();
+  for (const Key& key : Keys()) {
+    if (key.section != section) continue;
+    std::visit([&](const auto& value) { object[std::string(key.name)] = value; }, key.get(config));
+  }
+  return object;
+}
+
+Value ValueOf(const json& value, std::string_view name, std::string_view source) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return value.get<double>();
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  Fail("[config] ", source, ": \"", name, "\" must be one string, number or true/false");
+}
+
+void SetFromJson(Config& config, std::string_view section, const std::string& name, const json& value,
+                 std::string_view source) {
+  const Key& key = RequireKey(section, name, source);
+  key.set(config, CheckValue(key, ValueOf(value, name, source), source));
+}
+
+bool IsForeign(const std::string& field) {
+  return std::find(std::begin(kForeignFields), std::end(kForeignFields), field) != std::end(kForeignFields);
+}
+
+}  // namespace
+
+std::string ModelToJson(const ModelConfig& config, std::string_view torch_dtype) {
+  OrderedJson object = {
+      {"architectures", {"LatticeForCausalLM"}}, {"model_type", kModelType}, {"torch_dtype", torch_dtype}};
+  Config all;
+  all.model = config;
+  object.update(SectionToJson(all, "model"));
+  return object.dump(2) + "\n";
+}
+
+ModelConfig ModelFromJson(std::string_view text, std::string_view source) {
+  const json object = io::ParseJson(text, source);
+  const auto type = io::GetJson<std::string>(object, "model_type", source);
+  Check(type == kModelType, "[config] ", source, " describes a model of the type \"", type,
+        "\"; this program reads \"", kModelType, "\"");
+  for (const std::string_view name : kRequired) {
+    Check(object.contains(std::string(name)), "[config] ", source, ": the key \"", name, "\" is missing");
+  }
+  Config config;
+  for (const auto& [name, value] : object.items()) {
+    if (!IsForeign(name)) SetFromJson(config, "model", name, value, source);
+  }
+  Validate(config.model);
+  return config.model;
+}
+
+ModelConfig ReadModelConfig(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kConfigFile;
+  return ModelFromJson(io::ReadFile(path, kMaxConfigBytes), path.string());
+}
+
+std::string ConfigToJson(const Config& config) {
+  OrderedJson object = OrderedJson::object();
+  for (const std::string_view section : Sections())
+    object[std::string(section)] = SectionToJson(config, section);
+  return object.dump(2) + "\n";
+}
+
+Config ConfigFromJson(std::string_view text, std::string_view source) {
+  const json object = io::ParseJson(text, source);
+  Check(object.is_object(), "[config] ", source, " must be an object of sections");
+  Config config;
+  for (const auto& [section, keys] : object.items()) {
+    RequireSection(section, source);
+    Check(keys.is_object(), "[config] ", source, ": \"", section, "\" must be an object of keys");
+    for (const auto& [name, value] : keys.items()) SetFromJson(config, section, name, value, source);
+  }
+  return config;
+}
+
+io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
+  const std::vector<TensorInfo> expected = ModelTensors(config);
+  const std::string source = file.path().string();
+  std::set<std::string_view> names;
+  for (const TensorInfo& info : expected) {
+    Check(file.Has(info.name), "[checkpoint] ", source, " lacks the tensor \"", info.name, "\" of a ",
+          config.mixer, " model; config and weights do not belong together");
+    const io::TensorView& tensor = file.Get(info.name);
+    Check(tensor.shape == info.shape, "[checkpoint] ", source, ": \"", info.name, "\" has shape ",
+          io::ShapeText(tensor.shape), " but the config asks for ", io::ShapeText(info.shape));
+    names.insert(info.name);
+  }
+  for (const auto& [name, tensor] : file.tensors()) {
+    Check(names.contains(name), "[checkpoint] ", source, " has the tensor \"", name, "\", which a ",
+          config.mixer, " model of its config does not have");
+  }
+  const io::Dtype dtype = file.Get(expected.front().name).dtype;
+  Check(dtype == io::Dtype::kF32 || dtype == io::Dtype::kBF16 || dtype == io::Dtype::kF16, "[checkpoint] ",
+        source, ": weights of dtype ", io::Name(dtype), "; expected F32, BF16 or F16");
+  for (const auto& [name, tensor] : file.tensors()) {
+    Check(tensor.dtype == dtype, "[checkpoint] ", source, ": \"", name, "\" is ", io::Name(tensor.dtype),
+          " but others are ", io::Name(dtype));
+  }
+  return dtype;
+}
+
+}  // namespace lattice::model

@@ -1,0 +1,40 @@
+// The files of a checkpoint directory that describe the model: config.json and model.safetensors. The format
+// is documented in docs/checkpoint-format.md.
+#ifndef LATTICE_MODEL_CHECKPOINT_H_
+#define LATTICE_MODEL_CHECKPOINT_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "io/safetensors.h"
+#include "model/config.h"
+
+namespace lattice::model {
+
+inline constexpr std::string_view kConfigFile = "config.json";
+inline constexpr std::string_view kWeightsFile = "model.safetensors";
+
+// config.json: the fields the ecosystem looks for, then every key of [model]. `torch_dtype` is the weights'
+// type as torch names it ("float32", "bfloat16").
+std::string ModelToJson(const ModelConfig& config, std::string_view torch_dtype = "float32");
+
+// Reads it back and validates. Throws Error for another model_type, a key that is unknown (the file may be of
+// a newer version: ignoring it could change the model), a missing mixer, vocab_size, layers, width or heads,
+// and for values of the wrong type or out of range.
+ModelConfig ModelFromJson(std::string_view json, std::string_view source);
+
+// The same from DIRECTORY/config.json.
+ModelConfig ReadModelConfig(const std::filesystem::path& directory);
+
+// All three sections as JSON {"model": {...}, "train": {...}, "data": {...}} and back, for run records.
+std::string ConfigToJson(const Config& config);
+Config ConfigFromJson(std::string_view json, std::string_view source);
+
+// Throws Error unless the file holds exactly the tensors of ModelTensors(config), each of its shape and all
+// of one dtype among F32, BF16 and F16. Returns that dtype.
+io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file);
+
+}  // namespace lattice::model
+
+#endif  // LATTICE_MODEL_CHECKPOINT_H_

@@ -1,0 +1,114 @@
+#include "model/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "io/testing.h"
+#include "model/mixers.h"
+#include "model/tensors.h"
+
+namespace lattice::model {
+namespace {
+
+using io::ErrorOf;
+using io::Says;
+
+ModelConfig Tiny(std::string_view mixer) {
+  ModelConfig config;
+  config.mixer = mixer;
+  config.vocab_size = 20;
+  config.layers = 2;
+  config.width = 16;
+  return config;
+}
+
+TEST(Checkpoint, ConfigRoundTripsThroughJson) {
+  for (const MixerInfo& mixer : Mixers()) {
+    const ModelConfig config = Tiny(mixer.name);
+    EXPECT_EQ(ModelFromJson(ModelToJson(config), "config.json"), config) << mixer.name;
+  }
+  ModelConfig config = Tiny("gla");
+  config.qk_norm = VectorNorm::kScale;
+  config.norm_eps = 0.1234567890123456;
+  EXPECT_EQ(ModelFromJson(ModelToJson(config, "bfloat16"), "config.json"), config);
+  EXPECT_TRUE(Says(ModelToJson(config, "bfloat16"),
+                   {"\"model_type\": \"lattice\"", "\"torch_dtype\": \"bfloat16\"", "LatticeForCausalLM"}));
+}
+
+TEST(Checkpoint, WholeConfigRoundTripsThroughJson) {
+  const Config config =
+      LoadConfig("configs/110m.toml", std::vector<std::string>{"train.seed=7", "data.train=x"});
+  EXPECT_EQ(ConfigFromJson(ConfigToJson(config), "run.json"), config);
+  EXPECT_TRUE(Says(ErrorOf([] { ConfigFromJson(R"({"modle": {}})", "r"); }), {"did you mean \"model\"?"}));
+  EXPECT_TRUE(Says(ErrorOf([] { ConfigFromJson(R"({"model": 3})", "r"); }), {"object of keys"}));
+  EXPECT_TRUE(Says(ErrorOf([] { ConfigFromJson("[]", "r"); }), {"object of sections"}));
+}
+
+TEST(Checkpoint, ForeignOrDamagedConfigsAreRefused) {
+  const auto message = [](const std::string& text) {
+    return ErrorOf([&] { ModelFromJson(text, "config.json"); });
+  };
+  const std::string start = R"({"model_type":"lattice","mixer":"gla","vocab_size":9,"layers":1,"width":8)";
+  EXPECT_EQ(message(start + R"(,"heads":1,"transformers_version":"5.0","eos_token_id":[1,2]})"), "no error");
+  EXPECT_TRUE(Says(message(R"({"model_type":"llama"})"), {"\"llama\"", "reads \"lattice\""}));
+  EXPECT_TRUE(Says(message("{}"), {"config.json", "\"model_type\" is missing"}));
+  EXPECT_TRUE(Says(message("[]"), {"expected an object"}));
+  EXPECT_TRUE(Says(message("{"), {"config.json"}));
+  EXPECT_TRUE(Says(message(start + "}"), {"\"heads\" is missing"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":1,"slot":4})"), {"\"slot\"", "did you mean \"slots\"?"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":"1"})"), {"model.heads must be an integer"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":[1]})"), {"\"heads\" must be one"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":3})"), {"does not divide"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":1,"heads":1})"), {"twice"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":18446744073709551615})"), {"model.heads must be an integer"}));
+  EXPECT_TRUE(Says(message(start + R"(,"heads":1,"chunk":-5})"), {"at least 1"}));
+}
+
+// A weight file for `config` after `change` had its way with the list of tensors.
+template <typename Change>
+std::string CheckError(const ModelConfig& config, Change&& change) {
+  const io::TestDir dir;
+  std::vector<std::vector<float>> storage;
+  std::vector<io::TensorView> views;
+  for (const TensorInfo& info : ModelTensors(config)) {
+    storage.emplace_back(static_cast<size_t>(info.Elements()));
+    views.push_back(io::ViewOf<float>(info.name, info.shape, storage.back()));
+  }
+  change(views);
+  io::WriteSafetensors(dir / kWeightsFile, views);
+  const io::Safetensors file(dir / kWeightsFile);
+  return ErrorOf([&] { EXPECT_EQ(CheckWeights(config, file), io::Dtype::kF32); });
+}
+
+TEST(Checkpoint, WeightsMustMatchTheConfig) {
+  using Views = std::vector<io::TensorView>;
+  for (const MixerInfo& mixer : Mixers()) {
+    EXPECT_EQ(CheckError(Tiny(mixer.name), [](Views&) {}), "no error") << mixer.name;
+  }
+  const ModelConfig config = Tiny("lattice_dec");
+  EXPECT_TRUE(Says(CheckError(config, [](Views& views) { views.pop_back(); }),
+                   {"lacks the tensor \"final_norm.weight\"", "lattice_dec"}));
+  EXPECT_TRUE(
+      Says(CheckError(config, [](Views& views) { views.back().name = "other"; }), {"lacks the tensor"}));
+  EXPECT_TRUE(Says(CheckError(config,
+                              [](Views& views) {
+                                views.push_back(views.back());
+                                views.back().name = "extra";
+                              }),
+                   {"has the tensor \"extra\""}));
+  EXPECT_TRUE(Says(CheckError(config, [](Views& views) { std::swap(views[0].shape[0], views[0].shape[1]); }),
+                   {"embed.weight", "[16, 20]", "[20, 16]"}));
+  EXPECT_TRUE(Says(CheckError(config, [](Views& views) { views.back().dtype = io::Dtype::kI32; }),
+                   {"is I32 but others are F32"}));
+}
+
+TEST(Checkpoint, ReadsTheConfigOfADirectory) {
+  const io::TestDir dir;
+  EXPECT_TRUE(Says(ErrorOf([&] { ReadModelConfig(dir.path()); }), {"config.json", "No such file"}));
+  dir.Put(kConfigFile, ModelToJson(Tiny("ttt")));
+  EXPECT_EQ(ReadModelConfig(dir.path()), Tiny("ttt"));
+}
+
+}  // namespace
+}  // namespace lattice::model

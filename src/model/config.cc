@@ -1,0 +1,121 @@
+#include "model/config.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/toml.h"
+#include "model/keys.h"
+#include "model/mixers.h"
+
+namespace lattice::model {
+namespace {
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
+
+std::string Place(std::string_view source, int line, int column) {
+  return StrCat(source, ":", line, ":", column);
+}
+
+void ValidateMixer(const ModelConfig& model) {
+  const MixerInfo& mixer = FindMixer(model.mixer);
+  const bool lattice = !mixer.objective.empty();
+  Check(lattice || model.method == Method::kExact,
+        "[config] model.method can be chosen for lattice mixers only; ", model.mixer,
+        " needs method = \"exact\"");
+  Check(lattice || model.lam == 0, "[config] model.lam is for lattice mixers only; ", model.mixer,
+        " needs lam = 0");
+  Check(model.method != Method::kExact || model.chunk == 1, "[config] model.chunk is ", model.chunk,
+        " but the exact recurrence has no chunks; set model.method to linear1 or linear2, or chunk to 1");
+  Check(model.method != Method::kExact || model.normalize != Normalize::kChunk,
+        "[config] model.normalize = \"chunk\" needs method linear1 or linear2; with the exact recurrence use "
+        "token");
+  Check(!mixer.needs_state || model.state_init != StateInit::kZeros, "[config] ", model.mixer,
+        " cannot start from a zero state; set model.state_init to sphere, normal or auto");
+}
+
+void ValidateRope(const ModelConfig& model) {
+  const bool attention = FindMixer(model.mixer).attention;
+  const int64_t rotated = attention ? model.HeadDim() : model.Slots();
+  Check(!(attention || model.rope_period > 0) || rotated % 2 == 0,
+        "[config] rotary positions need an even number of ", attention ? "features per head" : "slots",
+        ", got ", rotated);
+}
+
+}  // namespace
+
+Config ParseConfig(std::string_view toml, std::string_view source) {
+  const io::TomlDocument document = io::ParseToml(toml, source);
+  for (const io::TomlSection& section : document.sections) {
+    RequireSection(section.name, Place(source, section.line, section.column));
+  }
+  Config config;
+  for (const io::TomlSetting& setting : document.settings) {
+    const std::string place = Place(source, setting.line, setting.column);
+    Check(!setting.section.empty(), "[config] ", place, ": the key \"", setting.key,
+          "\" stands outside of [model], [train] and [data]");
+    const Key& key = RequireKey(setting.section, setting.key, place);
+    key.set(config, CheckValue(key, setting.value, place));
+  }
+  return config;
+}
+
+void Override(Config& config, std::string_view assignment) {
+  const size_t equals = assignment.find('=');
+  const std::string_view name = assignment.substr(0, equals);
+  const size_t dot = name.find('.');
+  Check(equals != std::string_view::npos && dot != std::string_view::npos, "[config] cannot read \"",
+        assignment, "\"; expected section.key=value, such as train.steps=1000");
+  const Key& key = RequireKey(name.substr(0, dot), name.substr(dot + 1), assignment);
+  key.set(config, ParseValue(key, assignment.substr(equals + 1), assignment));
+}
+
+void Validate(const ModelConfig& model) {
+  Check(model.width % model.heads == 0, "[config] model.heads = ", model.heads,
+        " does not divide model.width = ", model.width);
+  ValidateMixer(model);
+  ValidateRope(model);
+}
+
+void Validate(const Config& config) {
+  Validate(config.model);
+  Check(config.train.batch_tokens >= config.train.seq_len,
+        "[config] train.batch_tokens = ", config.train.batch_tokens,
+        " is less than one sequence of train.seq_len = ", config.train.seq_len);
+}
+
+Config LoadConfig(const std::filesystem::path& path, std::span<const std::string> overrides) {
+  Config config;
+  if (!path.empty()) config = ParseConfig(io::ReadFile(path, kMaxConfigBytes), path.string());
+  for (const std::string& assignment : overrides) Override(config, assignment);
+  Validate(config);
+  return config;
+}
+
+std::string ToToml(const Config& config) {
+  std::ostringstream out;
+  for (const std::string_view section : Sections()) {
+    out << (section == Sections().front() ? "[" : "\n[") << section << "]\n";
+    for (const Key& key : Keys()) {
+      if (key.section != section) continue;
+      std::string line = StrCat(key.name, " = ", io::FormatToml(key.get(config)));
+      line.resize(std::max<size_t>(line.size(), 32), ' ');
+      out << line << "  # " << key.help << "\n";
+    }
+  }
+  return out.str();
+}
+
+std::string ConfigHelp() {
+  const Config defaults;
+  std::ostringstream out;
+  for (const Key& key : Keys()) {
+    std::string name = StrCat("  ", key.section, ".", key.name, " = ", io::FormatToml(key.get(defaults)));
+    name.resize(std::max<size_t>(name.size(), 38), ' ');
+    out << name << "  " << key.help << " (" << TypeText(key) << ")\n";
+  }
+  return out.str();
+}
+
+}  // namespace lattice::model

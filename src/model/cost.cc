@@ -1,0 +1,68 @@
+#include "model/cost.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "model/mixers.h"
+#include "model/tensors.h"
+
+namespace lattice::model {
+namespace {
+
+std::vector<StateTensor> BlockStates(const ModelConfig& config, int64_t context) {
+  const MixerInfo& mixer = FindMixer(config.mixer);
+  const int64_t heads = config.heads, slots = config.Slots(), head_dim = config.HeadDim();
+  if (mixer.attention) return {{"keys", {context, heads, head_dim}}, {"values", {context, heads, head_dim}}};
+  const int64_t tail = config.conv_width - 1;
+  std::vector<StateTensor> states = {{"pre_conv", {tail, config.width}}, {"conv_qk", {tail, heads * slots}}};
+  if (mixer.conv_v) states.push_back({"conv_v", {tail, config.width}});
+  states.push_back({"state", {heads, slots, head_dim}});
+  if (mixer.exponential_gates) {
+    states.push_back({"normalizer", {heads, slots}});
+    states.push_back({"max", {heads}});
+  }
+  return states;
+}
+
+}  // namespace
+
+int64_t StateTensor::Elements() const {
+  const std::optional<int64_t> elements = TryElements(shape);
+  Check(elements.has_value(), "[model] state ", name, " has more elements than 64 bits can count");
+  return *elements;
+}
+
+std::vector<StateTensor> ModelStates(const ModelConfig& config, int64_t context) {
+  Validate(config);
+  Check(context >= 0, "[model] a context of ", context, " tokens; expected 0 or more");
+  const std::vector<StateTensor> block = BlockStates(config, context);
+  std::vector<StateTensor> states;
+  for (int64_t i = 0; i < config.layers; ++i) {
+    for (const StateTensor& state : block)
+      states.push_back({StrCat("blocks.", i, ".", state.name), state.shape});
+  }
+  return states;
+}
+
+int64_t StateBytes(const ModelConfig& config, int64_t context) {
+  int64_t elements = 0;
+  for (const StateTensor& state : ModelStates(config, context)) {
+    elements = CheckedAdd(elements, state.Elements(), "size of the state");
+  }
+  return CheckedMul<int64_t>(elements, sizeof(float), "size of the state");
+}
+
+Flops FlopsPerToken(const ModelConfig& config, int64_t context) {
+  const MixerInfo& mixer = FindMixer(config.mixer);
+  const ParameterCounts counts = CountParameters(config);
+  const int64_t lookup = config.tie_embedding ? 0 : config.vocab_size * config.width;
+  Flops flops;
+  flops.weights = 2 * (counts.total - lookup);
+  const int64_t cells = config.heads * config.Slots() * config.HeadDim();
+  // Position t of T attends to t tokens: (T + 1) / 2 on average, a product with keys and one with values
+  // each.
+  const int64_t per_block = mixer.attention ? 2 * config.width * (context + 1) : mixer.flops_per_cell * cells;
+  flops.mixer = CheckedMul(config.layers, per_block, "arithmetic of a token");
+  return flops;
+}
+
+}  // namespace lattice::model

@@ -1,0 +1,187 @@
+#include "model/tensors.h"
+
+#include <cmath>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "model/mixers.h"
+
+namespace lattice::model {
+namespace {
+
+constexpr bool kDecay = true, kNoDecay = false;
+constexpr Init kZero = {InitKind::kConstant, 0, 0};
+constexpr Init kOne = {InitKind::kConstant, 1, 0};
+// Mamba-2's: the decay rates start in [1, 16), the time steps in [0.001, 0.1).
+constexpr Init kDecayRates = {InitKind::kLogUniform, 1, 16};
+constexpr Init kTimeSteps = {InitKind::kInverseSoftplus, 1e-3, 1e-1};
+
+// Collects the tensors of one model, block by block.
+class Builder {
+ public:
+  explicit Builder(const ModelConfig& config)
+      : config_(config),
+        mixer_(FindMixer(config.mixer)),
+        width_(config.width),
+        heads_(config.heads),
+        slots_(config.heads * config.Slots()) {}
+
+  std::vector<TensorInfo> Build() {
+    Add("embed.weight", {config_.vocab_size, width_}, Part::kEmbedding, kDecay, Matrix());
+    for (int64_t i = 0; i < config_.layers; ++i) {
+      prefix_ = StrCat("blocks.", i, ".");
+      mixer_.attention ? AddAttention() : AddMemory();
+      AddFeedForward();
+    }
+    prefix_.clear();
+    Add("final_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    if (!config_.tie_embedding)
+      Add("head.weight", {config_.vocab_size, width_}, Part::kHead, kDecay, Matrix());
+    return std::move(tensors_);
+  }
+
+ private:
+  Init Matrix() const { return {InitKind::kNormal, config_.init_std, 0}; }
+  // Projections back into the residual stream: the stream's variance must not grow with the number of blocks.
+  Init Residual() const {
+    return {InitKind::kNormal, config_.init_std / std::sqrt(2.0 * static_cast<double>(config_.layers)), 0};
+  }
+  Init Bias(double value) const { return {InitKind::kConstant, value, 0}; }
+
+  void Add(std::string_view name, std::vector<int64_t> shape, Part part, bool decay, Init init) {
+    tensors_.push_back({prefix_ + std::string(name), std::move(shape), part, decay, init});
+  }
+
+  void AddConv(const std::string& name, int64_t channels, Part part) {
+    const double bound = 1 / std::sqrt(static_cast<double>(config_.conv_width));
+    Add(name + ".weight", {channels, config_.conv_width}, part, kDecay, {InitKind::kUniform, -bound, bound});
+    Add(name + ".bias", {channels}, part, kNoDecay, kZero);
+  }
+
+  // A gate with one value per head.
+  void AddGate(const std::string& name, Init bias) {
+    Add(name + ".weight", {heads_, width_}, Part::kMixer, kNoDecay, Matrix());
+    Add(name + ".bias", {heads_}, Part::kMixer, kNoDecay, bias);
+  }
+
+  void AddForgetGate() {
+    switch (mixer_.forget_gate) {
+      case ForgetGate::kNone:
+        break;
+      case ForgetGate::kSigmoid:
+        AddGate("mixer.mu", Bias(config_.mu_bias));
+        break;
+      case ForgetGate::kDecay:
+        AddGate("mixer.mu", kTimeSteps);
+        Add("mixer.log_decay", {heads_}, Part::kMixer, kNoDecay, kDecayRates);
+        break;
+      case ForgetGate::kSlots:
+        Add("mixer.mu_down.weight", {kSlotGateRank, width_}, Part::kMixer, kNoDecay, Matrix());
+        Add("mixer.mu_up.weight", {slots_, kSlotGateRank}, Part::kMixer, kNoDecay, Matrix());
+        Add("mixer.mu_up.bias", {slots_}, Part::kMixer, kNoDecay, Bias(config_.mu_bias));
+        break;
+    }
+  }
+
+  Init StateValues() const {
+    StateInit kind = config_.state_init;
+    if (kind == StateInit::kAuto) kind = mixer_.needs_state ? StateInit::kSphere : StateInit::kZeros;
+    if (kind == StateInit::kSphere) return {InitKind::kSphere, 0, 0};
+    return kind == StateInit::kNormal ? Matrix() : kZero;
+  }
+
+  void AddMemory() {
+    Add("pre_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    AddConv("pre_conv", width_, Part::kPreConv);
+    Add("mix_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    Add("mixer.qk.weight", {slots_, width_}, Part::kMixer, kDecay, Matrix());
+    AddConv("mixer.conv_q", slots_, Part::kMixer);
+    AddConv("mixer.conv_k", slots_, Part::kMixer);
+    Add("mixer.v.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
+    if (mixer_.conv_v) AddConv("mixer.conv_v", width_, Part::kMixer);
+    Add("mixer.gate.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
+    if (mixer_.write_gate) AddGate("mixer.gamma", Bias(config_.gamma_bias));
+    AddForgetGate();
+    if (mixer_.exponential_gates) {
+      AddGate("mixer.igate", Bias(config_.gamma_bias));
+      AddGate("mixer.fgate", Bias(config_.mu_bias));
+    }
+    if (mixer_.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne);
+    if (mixer_.learned_state) {
+      Add("mixer.state0", {heads_, config_.Slots(), config_.HeadDim()}, Part::kMixer, kNoDecay,
+          StateValues());
+    }
+    Add("mixer.out_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    Add("mixer.out_norm.bias", {width_}, Part::kNorm, kNoDecay, kZero);
+    Add("mixer.out.weight", {width_, width_}, Part::kMixer, kDecay, Residual());
+  }
+
+  void AddAttention() {
+    Add("mix_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    for (const char* name : {"mixer.q.weight", "mixer.k.weight", "mixer.v.weight"}) {
+      Add(name, {width_, width_}, Part::kMixer, kDecay, Matrix());
+    }
+    Add("mixer.out.weight", {width_, width_}, Part::kMixer, kDecay, Residual());
+  }
+
+  void AddFeedForward() {
+    const int64_t hidden = config_.Hidden();
+    Add("ffn_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    Add("ffn.gate.weight", {hidden, width_}, Part::kFeedForward, kDecay, Matrix());
+    Add("ffn.up.weight", {hidden, width_}, Part::kFeedForward, kDecay, Matrix());
+    Add("ffn.down.weight", {width_, hidden}, Part::kFeedForward, kDecay, Residual());
+  }
+
+  const ModelConfig& config_;
+  const MixerInfo& mixer_;
+  const int64_t width_;
+  const int64_t heads_;
+  const int64_t slots_;  // of all heads
+  std::string prefix_;
+  std::vector<TensorInfo> tensors_;
+};
+
+}  // namespace
+
+std::string_view Name(Part part) {
+  switch (part) {
+    case Part::kEmbedding:
+      return "embedding";
+    case Part::kPreConv:
+      return "pre-convolution";
+    case Part::kMixer:
+      return "mixer";
+    case Part::kFeedForward:
+      return "feed-forward";
+    case Part::kNorm:
+      return "norms";
+    case Part::kHead:
+      return "head";
+  }
+  return "";
+}
+
+int64_t TensorInfo::Elements() const {
+  const std::optional<int64_t> elements = TryElements(shape);
+  Check(elements.has_value(), "[model] tensor ", name, " has more elements than 64 bits can count");
+  return *elements;
+}
+
+std::vector<TensorInfo> ModelTensors(const ModelConfig& config) {
+  Validate(config);
+  Check(config.vocab_size > 0,
+        "[model] model.vocab_size is 0; set it, or take it from the tokenizer before building the model");
+  return Builder(config).Build();
+}
+
+ParameterCounts CountParameters(const ModelConfig& config) {
+  ParameterCounts counts;
+  for (const TensorInfo& tensor : ModelTensors(config)) {
+    const bool embedding = tensor.part == Part::kEmbedding || tensor.part == Part::kHead;
+    (embedding ? counts.embedding : counts.non_embedding) += tensor.Elements();
+  }
+  counts.total = CheckedAdd(counts.embedding, counts.non_embedding, "number of parameters");
+  return counts;
+}
+
+}  // namespace lattice::model

@@ -1,0 +1,63 @@
+// Names, shapes, initial values and sizes of all parameters of a model: the contract of model.safetensors
+// between training and the runtime. docs/checkpoint-format.md lists them.
+#ifndef LATTICE_MODEL_TENSORS_H_
+#define LATTICE_MODEL_TENSORS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace lattice::model {
+
+// The part of the model a tensor belongs to, for tables.
+enum class Part { kEmbedding, kPreConv, kMixer, kFeedForward, kNorm, kHead };
+std::string_view Name(Part part);
+
+enum class InitKind {
+  kConstant,         // a
+  kNormal,           // mean 0, deviation a
+  kUniform,          // in [a, b)
+  kLogUniform,       // log of a uniform value in [a, b)
+  kInverseSoftplus,  // softplus^-1 of a value log-uniform in [a, b)
+  kSphere,           // rows (last dimension) of length 1, directions uniform
+};
+
+struct Init {
+  InitKind kind = InitKind::kConstant;
+  double a = 0;
+  double b = 0;
+};
+
+struct TensorInfo {
+  std::string name;
+  std::vector<int64_t>
+      shape;  // linear weights are [out, in], depthwise convolutions [channels, width], newest last
+  Part part;
+  bool decay;  // weight decay applies
+  Init init;
+
+  int64_t Elements() const;
+};
+
+// All parameters in the order of the forward pass. A tied head has no tensor of its own. The config must be
+// valid and have a vocabulary; throws Error otherwise.
+std::vector<TensorInfo> ModelTensors(const ModelConfig& config);
+
+// Initial values: a pure function of (seed, name, init, index), so models that share a tensor start it
+// equally whatever else they have. `out` has info.Elements() elements.
+void FillInit(const TensorInfo& info, uint64_t seed, std::span<float> out);
+
+struct ParameterCounts {
+  int64_t total = 0;
+  int64_t embedding = 0;  // the embedding, and the head when it is not tied
+  int64_t non_embedding = 0;
+};
+ParameterCounts CountParameters(const ModelConfig& config);
+
+}  // namespace lattice::model
+
+#endif  // LATTICE_MODEL_TENSORS_H_
