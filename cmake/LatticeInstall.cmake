@@ -9,27 +9,31 @@ include(CMakePackageConfigHelpers)
 set(lattice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lattice)
 set(lattice_header_dir ${CMAKE_INSTALL_INCLUDEDIR}/lattice)
 
-# lattice_install(<component> <folder>...) installs lattice_<folder> and its headers; <component> has an export file of
-# its own, so that a program without torch never sees the operators.
-function(lattice_install component)
-  foreach(folder ${ARGN})
-    set_target_properties(lattice_${folder} PROPERTIES EXPORT_NAME ${folder})
-    target_include_directories(lattice_${folder} INTERFACE $<INSTALL_INTERFACE:${lattice_header_dir}>
-                                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    install(TARGETS lattice_${folder} EXPORT lattice_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/${folder}/ DESTINATION ${lattice_header_dir}/${folder}
-            FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE)
-  endforeach()
+# lattice_install(<component> <folder> <header>...) installs lattice_<folder> and its public headers. A component has an
+# export file of its own, so that a program without torch never sees the operators.
+function(lattice_install component folder)
+  set_target_properties(lattice_${folder} PROPERTIES EXPORT_NAME ${folder})
+  target_include_directories(lattice_${folder} INTERFACE $<INSTALL_INTERFACE:${lattice_header_dir}>
+                                                         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS lattice_${folder} EXPORT lattice_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/${folder}/)
+  install(FILES ${ARGN} DESTINATION ${lattice_header_dir}/${folder})
+endfunction()
+
+function(lattice_export component)
   install(EXPORT lattice_${component} NAMESPACE lattice:: DESTINATION ${lattice_package_dir}
           FILE lattice-${component}.cmake)
 endfunction()
 
-lattice_install(kernels base kernels)
+lattice_install(kernels base error.h)
+lattice_install(kernels kernels isa.h kernel_set.h problem.h registry.h)
+lattice_export(kernels)
 if(TARGET lattice_ops)
-  lattice_install(ops ops)
-  # For the wheel (pyproject.toml): the library beside the modules that load it.
-  install(TARGETS lattice_ops LIBRARY DESTINATION lattice COMPONENT python EXCLUDE_FROM_ALL)
+  lattice_install(ops ops recurrence.h)
+  lattice_export(ops)
+  # For the wheel (pyproject.toml): the library where python/lattice/_library.py looks for it.
+  install(TARGETS lattice_ops LIBRARY DESTINATION lattice/lib COMPONENT python EXCLUDE_FROM_ALL)
 endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/latticeConfig.cmake.in
