@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "hwy/highway.h"
-#include "kernels/targets.h"
 
 namespace lattice::kernels {
 namespace {

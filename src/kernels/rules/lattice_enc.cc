@@ -1,9 +1,9 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/lattice_enc.cc"
 #include "hwy/foreach_target.h"
+
 #include "kernels/dispatch.h"
 #include "kernels/rules/lattice_shrink-inl.h"
-#include "kernels/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
