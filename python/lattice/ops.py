@@ -3,6 +3,7 @@
 import torch
 
 _METHODS = ("exact",)
+_RECUR_METHODS = ("exact", "chunk")
 
 
 def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact", chunk=1, normalize="token",
@@ -28,15 +29,21 @@ def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact"
     return torch.ops.lattice.scan(q, k, v, gamma, mu, state, lam, cu_seqlens, objective, normalize)
 
 
-def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=None, cu_seqlens=None):
+def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=None, cu_seqlens=None, method="exact",
+          chunk=64):
     """One of the other memories by name, see rules(). Returns y [B,T,H,D] and the final state.
 
     Gates are [B,T,H], but for gla's and rwkv7's mu, [B,T,H,M]. state None means zeros. The state is [B,H,M,D]; for
     mlstm the tuple (S [B,H,M,D], n [B,H,M], m [B,H]); for softmax_attention the tuple of cached keys and values
-    [B,P,H,*].
+    [B,P,H,*]. method "exact" goes token by token; "chunk" is the same recurrence as products of matrices over chunks
+    of `chunk` tokens, on any device, for linear_attention, mamba2, gla, deltanet and gated_deltanet.
     """
     if rule not in rules():
         raise ValueError(f"[recur] unknown rule {rule!r}; the rules are: {', '.join(rules())}")
+    if method not in _RECUR_METHODS:
+        raise ValueError(f"[recur] method is {method!r}; the choices are {', '.join(map(repr, _RECUR_METHODS))}")
+    if method == "chunk":
+        return _chunked(rule, q, k, v, gamma, mu, dict(igate=igate, fgate=fgate, cu_seqlens=cu_seqlens), state, chunk)
     if rule == "softmax_attention":
         return _attention(q, k, v, dict(gamma=gamma, mu=mu, igate=igate, fgate=fgate), state, cu_seqlens)
     if rule == "mlstm" and state is not None:
@@ -57,6 +64,18 @@ def _state_shape(k, v):
     if k.dim() != 4 or v.dim() != 4:
         return "of shape [B,H,M,D]"
     return f"of shape [B,H,M,D] = [{k.shape[0]},{k.shape[2]},{k.shape[3]},{v.shape[3]}]"
+
+
+def _chunked(rule, q, k, v, gamma, mu, others, state, chunk):
+    chunked = torch.ops.lattice.chunked_rules()
+    if rule not in chunked:
+        raise ValueError(f"[recur] {rule} has no chunk form; the rules that have one are: {', '.join(chunked)}; "
+                         f"for {rule} use method='exact'")
+    given = [name for name, argument in others.items() if argument is not None]
+    if given:
+        raise ValueError(f"[recur] {given[0]} was given, but {rule} in chunks does not take it; it takes q, k, v, "
+                         "state and the gates gamma and mu as far as the rule has them")
+    return torch.ops.lattice.recur_chunked(rule, q, k, v, gamma, mu, state, chunk)
 
 
 def _attention(q, k, v, gates, state, cu_seqlens):

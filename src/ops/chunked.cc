@@ -1,0 +1,200 @@
+// One chunk that starts from the state S', with G_t the gate of token t (one number, or one per slot),
+//   Omega[t,j] = G_{j+1} .. G_t (t >= j),  P_t = G_1 .. G_t,  X_t = G_{t+1} .. G_C:
+//   S_t = P_t S' + sum_{j<=t} Omega[t,j] k_j u_j^T      Y = (Q*P) S' + tril(Q K^T * Omega) U
+// u_t is what token t writes. For linear_attention, mamba2 and gla it is v_t. For the delta rules it is
+// gamma_t (v_t - k_t @ (G_t S_{t-1})), which refers to the earlier tokens of the chunk; collected,
+//   (I + diag(gamma) stril(K K^T * Omega)) U = diag(gamma) (V - (K*P) S'),
+// a unit triangular system, solved once for V and for K*P: U = U_v - U_k S'.
+#include "ops/chunked.h"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/inputs.h"
+
+namespace lattice {
+namespace {
+
+using at::Tensor;
+
+// What one chunked rule needs, all [B,H,N,C,*]: N chunks of C tokens, C padded to a power of two.
+struct Chunks {
+  Tensor q, k, v;
+  Tensor gate;   // [...,1] or [...,M]; undefined without a forget gate
+  Tensor gamma;  // [...,1]; undefined unless the rule is a delta rule
+};
+
+// The lower triangle sum_m q_im k_jm Omega[i,j,m], the products P from the chunk's start and X to its end.
+struct Weights {
+  Tensor scores;          // [...,C,C]
+  Tensor prefix, suffix;  // [...,C,*]; undefined without a forget gate
+  Tensor links;           // sum_m k_im k_jm Omega[i,j] for the delta rules
+};
+
+// Under torch.compile with dynamic shapes the sizes become guards: the number of chunks shapes the graph.
+int64_t Size(const Tensor& x, int64_t dim) { return x.sym_size(dim).guard_int(__FILE__, __LINE__); }
+
+// The two halves of every pair of neighbouring blocks of `block` tokens: x [...,C,*] as 2 x
+// [...,C/2block,block,*].
+std::pair<Tensor, Tensor> Halves(const Tensor& x, int64_t block) {
+  const Tensor pairs = x.unflatten(-2, {-1, 2, block});
+  return {pairs.select(-3, 0), pairs.select(-3, 1)};
+}
+
+Tensor Join(const Tensor& left, const Tensor& right) { return at::cat({left, right}, -2).flatten(-3, -2); }
+
+// [L 0; cross R] for every pair of triangles L, R in scores [...,C/block,block,block].
+Tensor Grow(const Tensor& scores, const Tensor& cross) {
+  const Tensor pairs = scores.unflatten(-3, {-1, 2});
+  const Tensor left = pairs.select(-3, 0), right = pairs.select(-3, 1);
+  return at::cat({at::cat({left, at::zeros_like(left)}, -1), at::cat({cross, right}, -1)}, -2);
+}
+
+// Blocks of 1, 2, 4, ... tokens are joined: a token of the right half sees one of the left half through the
+// product to the left half's end and the product from the right half's start. Products only, so every gate
+// works.
+Weights JoinBlocks(const Tensor& q, const Tensor& k, const Tensor& gate) {
+  const int64_t C = Size(q, -2);
+  const bool outer = Size(q, -1) == 1;
+  Tensor scores = (q * k).sum(-1).unsqueeze(-1).unsqueeze(-1), prefix = gate, suffix = at::ones_like(gate);
+  for (int64_t block = 1; block < C; block *= 2) {
+    const auto [P_left, P_right] = Halves(prefix, block);
+    const auto [X_left, X_right] = Halves(suffix, block);
+    const Tensor queries = Halves(q, block).second * P_right;
+    const Tensor keys = (Halves(k, block).first * X_left).transpose(-2, -1);
+    scores = Grow(scores, outer ? queries * keys : at::matmul(queries, keys));
+    prefix = Join(P_left, P_right * P_left.narrow(-2, block - 1, 1));
+    suffix = Join(X_left * P_right.narrow(-2, block - 1, 1), X_right);
+  }
+  return {scores.squeeze(-3), prefix, suffix, {}};
+}
+
+Tensor Gram(const Tensor& x, const Tensor& y) { return at::matmul(x, y.transpose(-2, -1)); }
+
+Weights MakeWeights(const Chunks& c) {
+  const bool delta = c.gamma.defined();
+  if (!c.gate.defined()) return {Gram(c.q, c.k).tril(), {}, {}, delta ? Gram(c.k, c.k) : Tensor()};
+  if (Size(c.gate, -1) != 1) return JoinBlocks(c.q, c.k, c.gate);
+  const Tensor ones = at::ones_like(c.gate);
+  Weights w = JoinBlocks(ones, ones, c.gate);  // its scores are Omega itself
+  if (delta) w.links = Gram(c.k, c.k) * w.scores;
+  w.scores = Gram(c.q, c.k) * w.scores;
+  return w;
+}
+
+// U_v and U_k of the delta rules.
+std::pair<Tensor, Tensor> SolveWrites(const Chunks& c, const Weights& w) {
+  const Tensor reads = w.prefix.defined() ? c.k * w.prefix : c.k;
+  const Tensor sides = c.gamma * at::cat({c.v, reads}, -1);
+  const Tensor solved = at::linalg_solve_triangular((c.gamma * w.links).tril(-1), sides, /*upper=*/false,
+                                                    /*left=*/true, /*unitriangular=*/true);
+  const int64_t D = Size(c.v, -1), M = Size(c.k, -1);
+  return {solved.narrow(-1, 0, D), solved.narrow(-1, D, M)};
+}
+
+// Y [B,H,N,C,D] and the state after the last chunk.
+std::pair<Tensor, Tensor> RunChunks(const Chunks& c, Tensor state) {
+  const Weights w = MakeWeights(c);
+  const bool gated = w.prefix.defined();
+  const Tensor queries = gated ? c.q * w.prefix : c.q;
+  const Tensor keys = (gated ? c.k * w.suffix : c.k).transpose(-2, -1);
+  const Tensor kept = gated ? w.prefix.select(-2, Size(c.q, -2) - 1).unsqueeze(-1) : Tensor();
+  const bool delta = c.gamma.defined();
+  const auto [U_v, U_k] = delta ? SolveWrites(c, w) : std::pair(c.v, Tensor());
+  const Tensor written = delta ? Tensor() : at::matmul(keys, c.v);
+
+  std::vector<Tensor> states, writes;
+  for (int64_t n = 0; n < Size(c.q, 2); ++n) {
+    states.push_back(state);
+    Tensor increment;
+    if (delta) {
+      writes.push_back(U_v.select(2, n) - at::matmul(U_k.select(2, n), state));
+      increment = at::matmul(keys.select(2, n), writes.back());
+    } else {
+      increment = written.select(2, n);
+    }
+    state = (gated ? kept.select(2, n) * state : state) + increment;
+  }
+  const Tensor U = delta ? at::stack(writes, 2) : c.v;
+  return {at::matmul(w.scores, U) + at::matmul(queries, at::stack(states, 2)), state};
+}
+
+// [B,T,H,X] as [B,H,N,C,X]. Tokens that are added hold `fill`: zero keys and gates of one change nothing.
+Tensor Split(const Tensor& x, int64_t N, int64_t chunk, double fill) {
+  const int64_t padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunk)));
+  const int64_t missing = N * chunk - Size(x, 1);
+  const Tensor whole = missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, 0, 0, missing}, fill);
+  const Tensor parts = whole.unflatten(1, {N, chunk}).permute({0, 3, 1, 2, 4});
+  if (padded == chunk) return parts.contiguous();
+  return at::constant_pad_nd(parts, {0, 0, 0, padded - chunk}, fill);
+}
+
+std::tuple<Tensor, Tensor> RunSequence(const Inputs& in, int64_t chunk) {
+  const int64_t T = Size(in.q, 1), N = (T + chunk - 1) / chunk;
+  const auto wide = [&](const Tensor& x) { return x.to(in.state.scalar_type()); };
+  Chunks c{
+      Split(wide(in.q), N, chunk, 0), Split(wide(in.k), N, chunk, 0), Split(wide(in.v), N, chunk, 0), {}, {}};
+  if (in.mu.has_value()) {
+    c.gate = Split(wide(in.mu->dim() == 4 ? *in.mu : in.mu->unsqueeze(-1)), N, chunk, 1);
+  }
+  if (in.gamma.has_value()) c.gamma = Split(wide(in.gamma->unsqueeze(-1)), N, chunk, 0);
+  const auto [y, state] = RunChunks(c, in.state);
+  const Tensor rows = y.narrow(3, 0, chunk).permute({0, 2, 3, 1, 4}).flatten(1, 2).narrow(1, 0, T);
+  return {rows.to(in.q.scalar_type()), state};
+}
+
+std::tuple<Tensor, Tensor> ChunkedOp(const std::string& rule_name, const Tensor& q, const Tensor& k,
+                                     const Tensor& v, const OptionalTensor& gamma, const OptionalTensor& mu,
+                                     const OptionalTensor& state, int64_t chunk) {
+  const std::vector<std::string>& rules = ChunkedRules();
+  TORCH_CHECK_VALUE(std::find(rules.begin(), rules.end(), rule_name) != rules.end(), "[recur] '", rule_name,
+                    "' has no chunk form; the rules that have one are: ", c10::Join(", ", rules),
+                    "; the others run token by token (method 'exact')");
+  TORCH_CHECK_VALUE(chunk >= 1, "[recur] chunk is ", chunk, "; it must be at least 1 token");
+  TORCH_CHECK_VALUE(q.dim() == 4 && v.dim() == 4, "[recur] q and v must have 4 dimensions [B,T,H,*], got ",
+                    q.sizes(), " and ", v.sizes());
+  const at::ScalarType type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const Inputs in{q,
+                  k,
+                  v,
+                  gamma,
+                  mu,
+                  std::nullopt,
+                  std::nullopt,
+                  std::nullopt,
+                  state.has_value()
+                      ? *state
+                      : at::zeros({Size(q, 0), Size(q, 2), Size(q, 3), Size(v, 3)}, q.options().dtype(type)),
+                  std::nullopt};
+  CheckInputs(RuleNamed(rule_name), "token", in);
+  return RunSequence(in, std::min(chunk, Size(q, 1)));
+}
+
+}  // namespace
+
+const std::vector<std::string>& ChunkedRules() {
+  static const std::vector<std::string> rules = {"linear_attention", "mamba2", "gla", "deltanet",
+                                                 "gated_deltanet"};
+  return rules;
+}
+
+std::tuple<Tensor, Tensor> RecurChunked(const std::string& rule, const Tensor& q, const Tensor& k,
+                                        const Tensor& v, const RecurOptions& options, int64_t chunk) {
+  TORCH_CHECK_VALUE(
+      !options.igate.has_value() && !options.fgate.has_value() && !options.cu_seqlens.has_value(),
+      "[recur] the chunk form takes gamma, mu and state; igate, fgate and cu_seqlens must be absent");
+  return ChunkedOp(rule, q, k, v, options.gamma, options.mu, options.state, chunk);
+}
+
+TORCH_LIBRARY_FRAGMENT(lattice, m) {
+  m.def(
+      "recur_chunked(str rule, Tensor q, Tensor k, Tensor v, Tensor? gamma=None, Tensor? mu=None, "
+      "Tensor? state=None, int chunk=64) -> (Tensor y, Tensor state_out)",
+      ChunkedOp);
+  m.def("chunked_rules() -> str[]", [] { return ChunkedRules(); });
+}
+
+}  // namespace lattice
