@@ -25,13 +25,18 @@ namespace lattice::kernels::HWY_NAMESPACE {
 template <typename T>
 struct RuleBase {
   static constexpr int kPush = 0;             // PushParts: how S enters A, B and h
-  static constexpr bool kMeasures = false;    // wants norms_i = |S_i|^2
+  static constexpr bool kMeasures = false;    // wants the lengths of the slots
   static constexpr bool kSlotMu = false;      // mu is [B,T,H,M]
   static constexpr bool kReadOut = false;     // y is more than q @ S_new: has Read and ReadAdjoint
   static constexpr bool kShrinks = false;     // has Shrink and ShrinkAdjoint behind the update
   static constexpr size_t kExtraColumns = 0;  // columns of the matrix beside the values, driven by v = 1
 
   RuleBase(const Problem<T>& problem, const Dims<T>& dims) : p(problem), d(dims) {}
+
+  // Called while dA and dB are being pulled, a vector of slots at a time; what needs no more than them goes
+  // here.
+  HWY_INLINE void BeginAdjoint(StepGrad<T>&) {}
+  HWY_INLINE void AdjointSlots(size_t, Vec<T>, Vec<T>, const Token<T>&, const Step<T>&, StepGrad<T>&) {}
 
   void Load(const T* state, T* S) { LoadMatrix(d, state, d.width, S); }
   void Save(const T* S, T* state) { StoreMatrix(d, S, d.width, state); }
@@ -79,17 +84,23 @@ HWY_INLINE void PrefetchToken(const Problem<T>& p, const Cell<T>& c, int64_t t) 
 }
 
 template <class Rule, typename T>
-HWY_INLINE void LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Token<T>& x) {
-  Copy(c.At(p.q, t), p.slots, x.q);
-  Copy(c.At(p.k, t), p.slots, x.k);
-  Copy(c.At(p.v, t), p.width, x.v);
-  for (size_t i = 0; i < Rule::kExtraColumns; ++i) x.v[p.width + i] = T(1);
+HWY_INLINE void LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Workspace<T>& w) {
+  Token<T>& x = w.token;
+  x.q = Padded(c.At(p.q, t), p.slots, w.copies.q);
+  x.k = Padded(c.At(p.k, t), p.slots, w.copies.k);
+  if constexpr (Rule::kExtraColumns == 0) {
+    x.v = Padded(c.At(p.v, t), p.width, w.copies.v);
+  } else {
+    Copy(c.At(p.v, t), p.width, w.copies.v);
+    for (size_t i = 0; i < Rule::kExtraColumns; ++i) w.copies.v[p.width + i] = T(1);
+    x.v = w.copies.v;
+  }
   if (p.gamma) x.gamma = *c.At(p.gamma, t);
   if (p.lam) x.lam = *c.At(p.lam, t);
   if (p.igate) x.igate = *c.At(p.igate, t);
   if (p.fgate) x.fgate = *c.At(p.fgate, t);
   if constexpr (Rule::kSlotMu) {
-    Copy(c.At(p.mu, t), p.slots, x.mu_slots);
+    x.mu_slots = Padded(c.At(p.mu, t), p.slots, w.copies.mu_slots);
   } else if (p.mu) {
     x.mu = *c.At(p.mu, t);
   }
@@ -98,15 +109,15 @@ HWY_INLINE void LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Toke
 // One token: S -> S_new, which may be the same memory. kParts says what Update does besides.
 template <class Rule, int kParts, typename T>
 HWY_INLINE void Advance(Rule& rule, const Dims<T>& d, const T* S, Token<T>& x, Step<T>& step, T* S_new, T* y,
-                        T* norms) {
-  rule.MakeStep(S, norms, x, step);
+                        Workspace<T>& w) {
+  rule.MakeStep(S, w.lengths, x, step);
   d.ZeroTail(step.A);
   d.ZeroTail(step.B);
   if constexpr (Rule::kShrinks) {
-    rule.Shrink(S, x, step, S_new, y, norms);
+    rule.Shrink(S, x, step, S_new, y, w);
   } else {
     constexpr int kMore = Rule::kMeasures ? kMeasure : 0;
-    Update<kParts | kMore>(S, d.rows, d.stride, step.A, step.B, step.h, x.q, S_new, y, norms);
+    Update<kParts | kMore>(S, d.rows, d.stride, step.A, step.B, step.h, x.q, S_new, y, w.partial, w.lengths);
   }
 }
 
@@ -117,15 +128,17 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
   if (p.checkpoints != nullptr && first > 0) {
     rule.Save(S, p.checkpoints + c.CheckpointOffset(p, first / kBlock));
   }
-  if constexpr (Rule::kMeasures) RowNorms(S, d.rows, d.stride, w.norms);
+  if constexpr (Rule::kMeasures) RowNorms(S, d.rows, d.stride, w.partial, w.lengths);
   PrefetchToken(p, c, first);
   PrefetchToken(p, c, first + 1);
   for (int64_t t = first; t < last; ++t) {
     PrefetchToken(p, c, t + 2);
-    LoadToken<Rule>(p, c, t, w.token);
-    Advance<Rule, kRead>(rule, d, S, w.token, w.steps[0], S, w.y, w.norms);
-    if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[0], w.y);
-    Copy(w.y, p.width, c.At(p.y, t));
+    LoadToken<Rule>(p, c, t, w);
+    T* out = c.At(p.y, t);
+    T* y = Rule::kExtraColumns == 0 && IsWhole(out, p.width) ? out : w.y;
+    Advance<Rule, kRead>(rule, d, S, w.token, w.steps[0], S, y, w);
+    if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[0], y);
+    if (y != out) Copy(y, p.width, out);
   }
 }
 
@@ -156,13 +169,13 @@ HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d
   const T* kept =
       first == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, first / kBlock);
   rule.Load(kept, w.State(0));
-  if constexpr (Rule::kMeasures) RowNorms(w.State(0), d.rows, d.stride, w.norms);
+  if constexpr (Rule::kMeasures) RowNorms(w.State(0), d.rows, d.stride, w.partial, w.lengths);
   for (int64_t t = first; t < last; ++t) {
     const size_t i = t - first;
     PrefetchToken(p, c, t + 2);
-    LoadToken<Rule>(p, c, t, w.token);
+    LoadToken<Rule>(p, c, t, w);
     constexpr int kParts = Rule::kReadOut ? kRead : 0;
-    Advance<Rule, kParts>(rule, d, w.State(i), w.token, w.steps[i], w.State(i + 1), w.y, w.norms);
+    Advance<Rule, kParts>(rule, d, w.State(i), w.token, w.steps[i], w.State(i + 1), w.y, w);
     if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[i], w.y);
   }
 }
@@ -204,11 +217,13 @@ HWY_INLINE void BackwardBlock(Rule& rule, const BackwardProblem<T>& p, const Dim
     const T* S = w.State(t - first);
     Step<T>& step = w.steps[t - first];
     g.dgamma = g.dmu = g.dlam = g.digate = g.dfgate = T(0);
-    LoadToken<Rule>(p, c, t, w.token);
+    LoadToken<Rule>(p, c, t, w);
     if constexpr (Rule::kShrinks) {
       rule.ShrinkAdjoint(S, w.State(t - first + 1), w.token, step, w.dy, G, g);
     } else {
-      Pull(S, d.rows, d.stride, step.B, step.h, w.token.q, w.dy, G, g.dA, g.dB, g.dh);
+      rule.BeginAdjoint(g);
+      Pull(S, d.rows, d.stride, step.B, step.h, w.token.q, w.dy, G, g.dA, g.dB, g.dh,
+           [&](size_t i, Vec<T> dA, Vec<T> dB) HWY_ATTR { rule.AdjointSlots(i, dA, dB, w.token, step, g); });
     }
     rule.Adjoint(S, w.token, step, g);
     if constexpr (Rule::kPush & kDots) d.ZeroTail(g.P);

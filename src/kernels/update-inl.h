@@ -19,28 +19,33 @@ template <int kParts>
 struct UpdateOf {
   template <int NV, typename T>
   struct Pass {
+    template <class Done>
     static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* A, const T* B,
-                               const T* h, const T* q, T* S_new, T* y, T* norms) {
+                               const T* h, const T* q, T* S_new, T* y, T* partial, const Done& done) {
       constexpr size_t N = kLanes<T>;
       Vec<T> hs[NV], ys[NV];
       for (int j = 0; j < NV; ++j) {
         hs[j] = Load(h + col + j * N);
         ys[j] = hn::Zero(Tag<T>());
       }
-      for (size_t i = 0; i < rows; i += kGroup<T>) {
-        Vec<T> acc[kGroup<T>];
-        for (size_t r = 0; r < kGroup<T>; ++r) {
-          const size_t at = (i + r) * stride + col;
-          const auto a = Set(A[i + r]), b = Set(B[i + r]);
-          const auto qi = (kParts & kRead) ? Set(q[i + r]) : a;
-          for (int j = 0; j < NV; ++j) {
-            const auto s = hn::NegMulAdd(b, hs[j], hn::Mul(a, Load(S + at + j * N)));
-            Store(s, S_new + at + j * N);
-            if constexpr (kParts & kRead) ys[j] = hn::MulAdd(qi, s, ys[j]);
-            if constexpr (kParts & kMeasure) acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
+      for (size_t i = 0; i < rows; i += N) {
+        const auto sums = GatherSums<T>(i, [&](size_t first) HWY_ATTR {
+          Vec<T> acc[kGroup<T>];
+          for (size_t r = 0; r < kGroup<T>; ++r) {
+            const size_t at = (first + r) * stride + col;
+            const auto a = Set(A[first + r]), b = Set(B[first + r]);
+            const auto qi = (kParts & kRead) ? Set(q[first + r]) : a;
+            for (int j = 0; j < NV; ++j) {
+              const auto s = hn::NegMulAdd(b, hs[j], hn::Mul(a, Load(S + at + j * N)));
+              Store(s, S_new + at + j * N);
+              if constexpr (kParts & kRead) ys[j] = hn::MulAdd(qi, s, ys[j]);
+              if constexpr (kParts & kMeasure) acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
+            }
+            if constexpr (!(kParts & kMeasure)) acc[r] = a;
           }
-        }
-        if constexpr (kParts & kMeasure) PutRowSums<T>(acc, col == 0, norms + i);
+          return SumRows<T>(acc);
+        });
+        if constexpr (kParts & kMeasure) FinishSums(col, col + NV * N, stride, i, sums, partial, done);
       }
       if constexpr (kParts & kRead) {
         for (int j = 0; j < NV; ++j) Store(ys[j], y + col + j * N);
@@ -49,17 +54,18 @@ struct UpdateOf {
   };
 };
 
-// S_new = diag(A) S - B h^T; with kRead y = q @ S_new; with kMeasure norms_i = |S_new,i|^2. S_new may be S.
-template <int kParts, typename T>
-HWY_NOINLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h,
-                         const T* q, T* S_new, T* y, T* norms) {
-  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, norms);
+// S_new = diag(A) S - B h^T; with kRead y = q @ S_new; with kMeasure done(i, |S_new,i|^2). S_new may be S.
+template <int kParts, typename T, class Done>
+HWY_INLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h, const T* q,
+                       T* S_new, T* y, T* partial, const Done& done) {
+  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, partial, done);
 }
 
 template <int NV, typename T>
 struct PullPass {
+  template <class Done>
   static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* B, const T* h,
-                             const T* q, const T* dy, T* G, T* dA, T* dB, T* dh) {
+                             const T* q, const T* dy, T* G, T* dA, T* dB, T* dh, const Done& done) {
     constexpr size_t N = kLanes<T>;
     Vec<T> hs[NV], dys[NV], dhs[NV];
     for (int j = 0; j < NV; ++j) {
@@ -67,37 +73,43 @@ struct PullPass {
       dys[j] = Load(dy + col + j * N);
       dhs[j] = hn::Zero(Tag<T>());
     }
-    for (size_t i = 0; i < rows; i += kGroup<T>) {
-      Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
-      for (size_t r = 0; r < kGroup<T>; ++r) {
-        const size_t at = (i + r) * stride + col;
-        const auto qi = Set(q[i + r]), b = Set(B[i + r]);
-        for (int j = 0; j < NV; ++j) {
-          const auto g = hn::MulAdd(qi, dys[j], Load(G + at + j * N));
-          Store(g, G + at + j * N);
-          const auto s = Load(S + at + j * N);
-          acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
-          acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
-          dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
+    const bool last = col + NV * N == stride;
+    for (size_t i = 0; i < rows; i += N) {
+      // Sums of kGroup rows are put where they belong; gathering two vectors of them needs too many
+      // registers.
+      for (size_t first = i; first < i + N; first += kGroup<T>) {
+        Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
+        for (size_t r = 0; r < kGroup<T>; ++r) {
+          const size_t at = (first + r) * stride + col;
+          const auto qi = Set(q[first + r]), b = Set(B[first + r]);
+          for (int j = 0; j < NV; ++j) {
+            const auto g = hn::MulAdd(qi, dys[j], Load(G + at + j * N));
+            Store(g, G + at + j * N);
+            const auto s = Load(S + at + j * N);
+            acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
+            acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
+            dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
+          }
         }
+        PutSums<T>(acc_A, col == 0, dA + first);
+        PutSums<T>(acc_B, col == 0, dB + first);
       }
-      PutRowSums<T>(acc_A, col == 0, dA + i);
-      PutRowSums<T>(acc_B, col == 0, dB + i);
+      if (last) done(i, LoadSums(dA + i), LoadSums(dB + i));
     }
     for (int j = 0; j < NV; ++j) Store(dhs[j], dh + col + j * N);
   }
 };
 
 // The adjoint of Update up to the state itself. G, the gradient of S_new from the future, gains q dy^T; then
-//   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i.
+//   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i,   and done(i, dA, dB) a vector of slots.
 // S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
 // twice the time, which is why dq_i = <S_new,i, dy> is left to the Push of the token after, where S_new is S.
-template <typename T>
-HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* q,
-                       const T* dy, T* G, T* dA, T* dB, T* dh) {
+template <typename T, class Done>
+HWY_INLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* q, const T* dy,
+                     T* G, T* dA, T* dB, T* dh, const Done& done) {
   // Two sums a row and three operands a column: 16 registers hold two columns, 32 hold four.
   constexpr int kColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
-  OverTiles<PullPass, kColumns, T>(stride, S, rows, B, h, q, dy, G, dA, dB, dh);
+  OverTiles<PullPass, kColumns, T>(stride, S, rows, B, h, q, dy, G, dA, dB, dh, done);
 }
 
 // Which terms the gradient of the old state has besides diag(A) G; kQuery: see Push.
@@ -135,7 +147,7 @@ struct PushOf {
               acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
           }
         }
-        if constexpr (kParts & kQuery) PutRowSums<T>(acc, col == 0, dq + i);
+        if constexpr (kParts & kQuery) PutSums<T>(acc, col == 0, dq + i);
       }
     }
   };

@@ -1,8 +1,11 @@
 // Passes over a state held in cache: the vocabulary in which every recurrent rule is written.
 //
-// A state is R rows of `stride` elements, both padded: the stride to whole vectors, the rows to whole groups
-// (kGroup), the padding zero. Vectors over slots or over the width are padded alike.
-// Every pass adds in an order that depends on the sizes only, never on where a sequence was split.
+// A state is `rows` rows of `stride` elements, both padded to whole vectors, the padding zero. Vectors over
+// slots or over the width are padded alike. Every pass adds in an order that depends on the sizes only, never
+// on where a sequence was split.
+//
+// A pass that makes one sum a row hands each vector of finished sums to a function `done(i, sums)` at once,
+// so that the square roots and divisions that follow run beside the multiplications of the next rows.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -28,9 +31,12 @@ using Vec = hn::Vec<Tag<T>>;
 
 template <typename T>
 inline constexpr size_t kLanes = HWY_LANES(T);
-// Rows whose dot products are reduced together: as many as fit into 128 bits, and always an even number.
+// Rows whose dot products are reduced together: as many as fit into 128 bits.
 template <typename T>
-inline constexpr size_t kGroup = 16 / sizeof(T);
+inline constexpr size_t kGroup = HWY_TARGET == HWY_SCALAR ? 1 : 16 / sizeof(T);
+// Rows whose sums make one vector; states have a multiple of it.
+template <typename T>
+inline constexpr size_t kRowBlock = HWY_MAX(kLanes<T>, size_t{2});
 // Vectors of a row held in registers at a time. 32 registers hold 4 of each operand of every pass below.
 inline constexpr int kTile = 4;
 
@@ -47,20 +53,7 @@ HWY_INLINE Vec<T> Set(T x) {
   return hn::Set(Tag<T>(), x);
 }
 
-#if HWY_TARGET == HWY_SCALAR
-
-template <typename T>
-HWY_INLINE void PutRowSums(const Vec<T>* acc, bool first, T* out) {
-  for (size_t r = 0; r < kGroup<T>; ++r) out[r] = hn::GetLane(acc[r]) + (first ? T(0) : out[r]);
-}
-
-template <typename T>
-HWY_INLINE Vec<T> LoadRowSums(const T* p) {
-  return Load(p);
-}
-
-#else
-
+#if HWY_TARGET != HWY_SCALAR
 // Adds the 128-bit blocks of a vector.
 template <class D, class V>
 HWY_INLINE auto SumBlocks(D d, V v) {
@@ -71,10 +64,14 @@ HWY_INLINE auto SumBlocks(D d, V v) {
     return v;
   }
 }
+#endif
 
-// The sums of the lanes of kGroup vectors, as one 128-bit vector.
+// The sums of the lanes of kGroup vectors, as a vector of kGroup lanes.
 template <typename T>
 HWY_INLINE auto SumRows(const Vec<T>* acc) {
+#if HWY_TARGET == HWY_SCALAR
+  return acc[0];
+#else
   const Tag<T> d;
   if constexpr (sizeof(T) == 4) {
     const auto even = hn::Add(hn::InterleaveLower(d, acc[0], acc[2]), hn::InterleaveUpper(d, acc[0], acc[2]));
@@ -84,34 +81,67 @@ HWY_INLINE auto SumRows(const Vec<T>* acc) {
     return SumBlocks(d,
                      hn::Add(hn::InterleaveLower(d, acc[0], acc[1]), hn::InterleaveUpper(d, acc[0], acc[1])));
   }
+#endif
 }
 
-// out[0..kGroup) = or += the row sums; the first tile of a row writes, later ones add.
+// One vector of row sums from sums(i), which gives those of rows [i, i + kGroup).
+template <typename T, size_t kRows = kLanes<T>, class Sums>
+HWY_INLINE auto GatherSums(size_t i, const Sums& sums) {
+#if HWY_TARGET == HWY_SCALAR
+  return sums(i);
+#else
+  if constexpr (kRows == kGroup<T>) {
+    return sums(i);
+  } else {
+    const auto lower = GatherSums<T, kRows / 2>(i, sums);
+    const auto upper = GatherSums<T, kRows / 2>(i + kRows / 2, sums);
+    return hn::Combine(hn::FixedTag<T, kRows>(), upper, lower);
+  }
+#endif
+}
+
+// out[0..kGroup) = or += the sums of kGroup rows.
 template <typename T>
-HWY_INLINE void PutRowSums(const Vec<T>* acc, bool first, T* out) {
+HWY_INLINE void PutSums(const Vec<T>* acc, bool first, T* out) {
   const hn::FixedTag<T, kGroup<T>> block;
   const auto sums = SumRows<T>(acc);
   hn::Store(first ? sums : hn::Add(hn::Load(block, out), sums), block, out);
 }
 
-template <class D>
-HWY_INLINE hn::Vec<D> LoadBlocks(D d, const hn::TFromD<D>* p) {
-  if constexpr (D::kPrivateN * sizeof(hn::TFromD<D>) > 16) {
-    const hn::Half<D> half;
-    return hn::Combine(d, LoadBlocks(half, p + D::kPrivateN / 2), LoadBlocks(half, p));
-  } else {
+// A vector of sums soon after PutSums: they were stored in blocks of 128 bits, and a wider load would wait
+// until the stores have left the store queue (about 150 cycles behind an Update).
+template <typename T, size_t kCount = kLanes<T>>
+HWY_INLINE auto LoadSums(const T* p) {
+  const hn::FixedTag<T, kCount> d;
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Load(d, p);
+#else
+  if constexpr (kCount == kGroup<T>) {
     return hn::Load(d, p);
+  } else {
+    return hn::Combine(d, LoadSums<T, kCount / 2>(p + kCount / 2), LoadSums<T, kCount / 2>(p));
+  }
+#endif
+}
+
+// A done(i, sums) that keeps the sums.
+template <typename T>
+struct StoreSums {
+  T* out;
+  HWY_INLINE void operator()(size_t i, Vec<T> sums) const { Store(sums, out + i); }
+};
+
+// Rows of more than one tile: `partial` holds the sums so far, and only the last tile is done.
+template <typename T, class Done>
+HWY_INLINE void FinishSums(size_t col, size_t end, size_t stride, size_t i, Vec<T> sums, T* partial,
+                           const Done& done) {
+  if (col != 0) sums = hn::Add(Load(partial + i), sums);
+  if (end == stride) {
+    done(i, sums);
+  } else {
+    Store(sums, partial + i);
   }
 }
-
-// A vector of row sums soon after a pass has put them: they were stored in blocks of 128 bits, and a wider
-// load would wait until the stores have left the store queue (about 150 cycles behind an Update).
-template <typename T>
-HWY_INLINE Vec<T> LoadRowSums(const T* p) {
-  return LoadBlocks(Tag<T>(), p);
-}
-
-#endif
 
 // Runs Pass<NV>::Run(column, args...) over the columns of a row, NV <= kMax vectors at a time.
 template <template <int, typename> class Pass, int kMax, typename T, typename... Args>
@@ -146,14 +176,14 @@ HWY_INLINE T Dot(const T* x, const T* y, size_t n) {
 template <typename T>
 HWY_INLINE T Sum(const T* x, size_t n) {
   Vec<T> acc = hn::Zero(Tag<T>());
-  for (size_t i = 0; i < n; i += kLanes<T>) acc = hn::Add(acc, LoadRowSums(x + i));
+  for (size_t i = 0; i < n; i += kLanes<T>) acc = hn::Add(acc, Load(x + i));
   return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc));
 }
 
 // y = a x over n (padded) elements; y may be x.
 template <typename T>
 HWY_INLINE void Scale(T a, const T* x, size_t n, T* y) {
-  for (size_t i = 0; i < n; i += kLanes<T>) Store(hn::Mul(Set(a), LoadRowSums(x + i)), y + i);
+  for (size_t i = 0; i < n; i += kLanes<T>) Store(hn::Mul(Set(a), Load(x + i)), y + i);
 }
 
 // y = value
@@ -164,48 +194,66 @@ HWY_INLINE void Fill(T value, size_t n, T* y) {
 
 template <int NV, typename T>
 struct RowDotsPass {
-  static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* x, T* out) {
+  template <class Done>
+  static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* x, T* partial,
+                             const Done& done) {
+    constexpr size_t N = kLanes<T>;
     Vec<T> xs[NV];
-    for (int j = 0; j < NV; ++j) xs[j] = Load(x + col + j * kLanes<T>);
-    for (size_t i = 0; i < rows; i += kGroup<T>) {
-      Vec<T> acc[kGroup<T>];
-      for (size_t r = 0; r < kGroup<T>; ++r) {
-        const T* row = S + (i + r) * stride + col;
-        acc[r] = hn::Mul(Load(row), xs[0]);
-        for (int j = 1; j < NV; ++j) acc[r] = hn::MulAdd(Load(row + j * kLanes<T>), xs[j], acc[r]);
-      }
-      PutRowSums<T>(acc, col == 0, out + i);
+    for (int j = 0; j < NV; ++j) xs[j] = Load(x + col + j * N);
+    for (size_t i = 0; i < rows; i += N) {
+      const auto sums = GatherSums<T>(i, [&](size_t first) HWY_ATTR {
+        Vec<T> acc[kGroup<T>];
+        for (size_t r = 0; r < kGroup<T>; ++r) {
+          const T* row = S + (first + r) * stride + col;
+          acc[r] = hn::Mul(Load(row), xs[0]);
+          for (int j = 1; j < NV; ++j) acc[r] = hn::MulAdd(Load(row + j * N), xs[j], acc[r]);
+        }
+        return SumRows<T>(acc);
+      });
+      FinishSums(col, col + NV * N, stride, i, sums, partial, done);
     }
   }
 };
+
+// <S_i, x> of every row; `partial` is scratch for a vector over slots.
+template <typename T, class Done>
+HWY_INLINE void RowDots(const T* S, size_t rows, size_t stride, const T* x, T* partial, const Done& done) {
+  OverTiles<RowDotsPass, kTile, T>(stride, S, rows, x, partial, done);
+}
 
 // out_i = <S_i, x>
 template <typename T>
 HWY_NOINLINE void RowDots(const T* S, size_t rows, size_t stride, const T* x, T* out) {
-  OverTiles<RowDotsPass, kTile, T>(stride, S, rows, x, out);
+  RowDots(S, rows, stride, x, out, StoreSums<T>{out});
 }
 
 template <int NV, typename T>
 struct RowNormsPass {
-  static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, T* out) {
-    for (size_t i = 0; i < rows; i += kGroup<T>) {
-      Vec<T> acc[kGroup<T>];
-      for (size_t r = 0; r < kGroup<T>; ++r) {
-        const T* row = S + (i + r) * stride + col;
-        for (int j = 0; j < NV; ++j) {
-          const auto s = Load(row + j * kLanes<T>);
-          acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
+  template <class Done>
+  static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, T* partial,
+                             const Done& done) {
+    constexpr size_t N = kLanes<T>;
+    for (size_t i = 0; i < rows; i += N) {
+      const auto sums = GatherSums<T>(i, [&](size_t first) HWY_ATTR {
+        Vec<T> acc[kGroup<T>];
+        for (size_t r = 0; r < kGroup<T>; ++r) {
+          const T* row = S + (first + r) * stride + col;
+          for (int j = 0; j < NV; ++j) {
+            const auto s = Load(row + j * N);
+            acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
+          }
         }
-      }
-      PutRowSums<T>(acc, col == 0, out + i);
+        return SumRows<T>(acc);
+      });
+      FinishSums(col, col + NV * N, stride, i, sums, partial, done);
     }
   }
 };
 
-// out_i = |S_i|^2, bit for bit what Update measures.
-template <typename T>
-HWY_NOINLINE void RowNorms(const T* S, size_t rows, size_t stride, T* out) {
-  OverTiles<RowNormsPass, kTile, T>(stride, S, rows, out);
+// |S_i|^2 of every row, bit for bit what Update measures.
+template <typename T, class Done>
+HWY_INLINE void RowNorms(const T* S, size_t rows, size_t stride, T* partial, const Done& done) {
+  OverTiles<RowNormsPass, kTile, T>(stride, S, rows, partial, done);
 }
 
 template <int NV, typename T>

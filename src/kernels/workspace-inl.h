@@ -7,6 +7,7 @@
 #define LATTICE_KERNELS_WORKSPACE_INL_H_
 #endif
 
+#include <cstdint>
 #include <cstring>
 
 #include "kernels/arena.h"
@@ -18,18 +19,13 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 HWY_INLINE size_t RoundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-// Sizes of one head's state: logical (slots, width) and padded (rows, stride; lanes >= rows: slots in whole
-// vectors).
+// Sizes of one head's state: logical (slots, width) and padded to whole vectors (rows, stride).
 template <typename T>
 struct Dims {
-  size_t slots, width, rows, stride, lanes;
+  size_t slots, width, rows, stride;
 
   Dims(size_t M, size_t D)
-      : slots(M),
-        width(D),
-        rows(RoundUp(M, kGroup<T>)),
-        stride(RoundUp(D, kLanes<T>)),
-        lanes(RoundUp(M, HWY_MAX(kLanes<T>, kGroup<T>))) {}
+      : slots(M), width(D), rows(RoundUp(M, kRowBlock<T>)), stride(RoundUp(D, kLanes<T>)) {}
 
   size_t Matrix() const { return rows * stride; }
 
@@ -39,11 +35,26 @@ struct Dims {
   }
 };
 
-// One token's inputs. Gates a rule does not take keep their neutral values.
+// Lengths of the slots, for rules that measure them: s_i = sqrt(|S_i|^2 + eps^2) and 1 / s_i.
+template <typename T>
+struct Lengths {
+  static constexpr T kEps2 = T(1e-12);
+  T *s, *inv;
+
+  // As a pass measures |S_i|^2.
+  HWY_INLINE void operator()(size_t i, Vec<T> norms) const {
+    const auto length = hn::Sqrt(hn::Add(norms, Set(kEps2)));
+    Store(length, s + i);
+    Store(hn::Div(Set(T(1)), length), inv + i);
+  }
+};
+
+// One token's inputs: the caller's memory where it can be read in whole vectors, a padded copy elsewhere.
+// Gates a rule does not take keep their neutral values.
 template <typename T>
 struct Token {
-  T *q, *k, *v;
-  T* mu_slots;  // per-slot forget gate
+  const T *q, *k, *v;
+  const T* mu_slots;  // per-slot forget gate
   T gamma = 1, mu = 1, lam = 0, igate = 0, fgate = 0;
 };
 
@@ -62,6 +73,7 @@ struct StepGrad {
   T *dA, *dB, *dh;              // of the step; a rule may go on in dh
   T *dq, *dk, *dv, *dmu_slots;  // of the inputs
   T *P, *W, *dz, *E;            // terms of the old state's gradient, see Push
+  T* sums[3];                   // a vector each, for the rule
   T dgamma, dmu, dlam, digate, dfgate;
 };
 
@@ -70,15 +82,16 @@ class Workspace {
  public:
   // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
   Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
-    constexpr size_t kVectors = 7 + 11;
+    constexpr size_t kVectors = 9 + 14;
     const size_t vectors = kVectors + depth * (3 + Step<T>::kAux);
     T* base =
         static_cast<T*>(ThreadArena((vectors * Longest() + (depth + 1 + cells) * dims.Matrix()) * sizeof(T)));
     next_ = base;
-    token = {Vector(), Vector(), Vector(), Vector()};
+    copies = {Vector(), Vector(), Vector(), Vector()};
     y = Vector();
     dy = Vector();
-    norms = Vector();
+    partial = Vector();
+    lengths = {Vector(), Vector()};
     for (size_t i = 0; i < depth; ++i) {
       Step<T>& step = steps[i];
       step.A = Vector();
@@ -86,8 +99,9 @@ class Workspace {
       step.h = Vector();
       for (T*& aux : step.aux) aux = Vector();
     }
-    grad = {Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(),
-            Vector(), Vector(), Vector(), 0,        0,        0,        0,        0};
+    grad = {Vector(), Vector(), Vector(), Vector(), Vector(), Vector(),
+            Vector(), Vector(), Vector(), Vector(), Vector(), {Vector(), Vector(), Vector()},
+            0,        0,        0,        0,        0};
     std::memset(static_cast<void*>(base), 0, (next_ - base) * sizeof(T));
     states_ = next_;
     cells_ = states_ + (depth + 1) * dims.Matrix();
@@ -99,12 +113,17 @@ class Workspace {
   T* Kept(size_t i) const { return cells_ + i * dims_.Matrix(); }
 
   Token<T> token;
-  T *y, *dy, *norms;
+  struct {
+    T *q, *k, *v, *mu_slots;
+  } copies;
+  T *y, *dy;
+  T* partial;  // row sums of rows longer than a tile
+  Lengths<T> lengths;
   Step<T> steps[kBlock];
   StepGrad<T> grad;
 
  private:
-  size_t Longest() const { return HWY_MAX(dims_.lanes, dims_.stride); }
+  size_t Longest() const { return HWY_MAX(dims_.rows, dims_.stride); }
   T* Vector() {
     T* v = next_;
     next_ += Longest();
@@ -121,6 +140,20 @@ HWY_INLINE void Copy(const T* from, size_t n, T* to) {
   size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) hn::StoreU(hn::LoadU(Tag<T>(), from + i), Tag<T>(), to + i);
   for (; i < n; ++i) to[i] = from[i];
+}
+
+// Whether n elements at p can be used as they are: whole, aligned vectors.
+template <typename T>
+HWY_INLINE bool IsWhole(const T* p, size_t n) {
+  return n % kLanes<T> == 0 && reinterpret_cast<uintptr_t>(p) % (kLanes<T> * sizeof(T)) == 0;
+}
+
+// The n elements at p, padded: p itself where possible, else the copy.
+template <typename T>
+HWY_INLINE const T* Padded(const T* p, size_t n, T* copy) {
+  if (HWY_LIKELY(IsWhole(p, n))) return p;
+  Copy(p, n, copy);
+  return copy;
 }
 
 // A contiguous [slots, width] matrix into padded scratch, the padding zeroed.

@@ -21,15 +21,15 @@ struct DecayRule : RuleBase<T> {
 
   HWY_INLINE void MakeDecay(const Token<T>& x, Step<T>& step) {
     if constexpr (kSlotMu) {
-      Scale(T(1), x.mu_slots, d.lanes, step.A);
+      Scale(T(1), x.mu_slots, d.rows, step.A);
     } else {
-      Fill(kDecay == Decay::kNone ? T(1) : x.mu, d.lanes, step.A);
+      Fill(kDecay == Decay::kNone ? T(1) : x.mu, d.rows, step.A);
     }
   }
 
   HWY_INLINE void DecayAdjoint(StepGrad<T>& g) {
-    if constexpr (kSlotMu) Scale(T(1), g.dA, d.lanes, g.dmu_slots);
-    if constexpr (kDecay == Decay::kScalar) g.dmu += Sum(g.dA, d.lanes);
+    if constexpr (kSlotMu) Scale(T(1), g.dA, d.rows, g.dmu_slots);
+    if constexpr (kDecay == Decay::kScalar) g.dmu += Sum(g.dA, d.rows);
   }
 };
 

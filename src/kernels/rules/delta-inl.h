@@ -24,9 +24,9 @@ struct DeltaRule : DecayRule<T, kDecay> {
 
   enum Aux { kZ };
 
-  void MakeStep(const T* S, const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T* S, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
     Base::MakeDecay(x, step);
-    Scale(x.gamma, x.k, d.lanes, step.B);
+    Scale(x.gamma, x.k, d.rows, step.B);
     ColumnSum(x.k, S, d.rows, d.stride, step.aux[kZ]);
     const auto fade = Set(kFadesRead ? x.mu : T(1));
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
@@ -46,10 +46,10 @@ struct DeltaRule : DecayRule<T, kDecay> {
   // With B = gamma k and the state read at k: the gradients of k (which holds S@dz) and gamma, and W.
   HWY_INLINE void FinishKey(const Token<T>& x, StepGrad<T>& g) {
     auto dgamma = hn::Zero(Tag<T>());
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto k = Load(x.k + i), dB = LoadRowSums(g.dB + i);
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      const auto k = Load(x.k + i), dB = Load(g.dB + i);
       dgamma = hn::MulAdd(k, dB, dgamma);
-      Store(hn::MulAdd(Set(x.gamma), dB, LoadRowSums(g.dk + i)), g.dk + i);
+      Store(hn::MulAdd(Set(x.gamma), dB, Load(g.dk + i)), g.dk + i);
       Store(k, g.W + i);
     }
     g.dgamma += hn::GetLane(hn::SumOfLanes(Tag<T>(), dgamma));

@@ -26,7 +26,6 @@ struct LatticeRule : RuleBase<T> {
   static constexpr bool kDec = kObjective == Objective::kDec;
   static constexpr bool kEnc = kObjective == Objective::kEnc;
   static constexpr int kPush = kDots | kScales | (kDec ? kReads : 0);
-  static constexpr T kEps2 = T(1e-12);
 
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
@@ -34,10 +33,10 @@ struct LatticeRule : RuleBase<T> {
 
   enum Aux { kS, kInv, kA, kCh, kR, kBeta, kTmp };
 
-  // The values of h before the state's part; Dec: z = k@Phi is added.
+  // The target h; Dec reads z = k@Phi from the state first.
   HWY_INLINE void MakeTarget(const T* S, const Token<T>& x, Step<T>& step) {
     if constexpr (kDec) {
-      for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
+      for (size_t i = 0; i < d.rows; i += kLanes<T>) {
         Store(hn::Mul(Load(x.k + i), Load(step.aux[kInv] + i)), step.aux[kTmp] + i);
       }
       ColumnSum(step.aux[kTmp], S, d.rows, d.stride, step.h);
@@ -49,164 +48,164 @@ struct LatticeRule : RuleBase<T> {
     }
   }
 
-  // r_i without cancellation: |h - a Phi|^2 + (a eps / s)^2. Only for slots whose beta would suffer.
-  HWY_NOINLINE void MeasureResiduals(const T* S, T hh, const Token<T>& x, Step<T>& step) {
-    for (size_t i = 0; i < d.slots; ++i) {
-      if (!Cancels(hh, x, step, i)) continue;
-      const T a = step.aux[kA][i], inv = step.aux[kInv][i];
-      const auto scale = Set(a * inv);
-      auto acc = hn::Zero(Tag<T>());
-      for (size_t j = 0; j < d.stride; j += kLanes<T>) {
-        const auto u = hn::NegMulAdd(scale, Load(S + i * d.stride + j), Load(step.h + j));
-        acc = hn::MulAdd(u, u, acc);
-      }
-      const T residual = hn::GetLane(hn::SumOfLanes(Tag<T>(), acc));
-      step.aux[kR][i] = residual + a * a * inv * inv * kEps2;
+  // One vector of slots from the dots <S_i, h>; returns what Excess says.
+  HWY_NOINLINE Vec<T> StepSlots(size_t i, Vec<T> dots, T hh, const Token<T>& x, bool token, Step<T>& step) {
+    const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i), k = Load(x.k + i);
+    const auto a = hn::Mul(dots, inv);
+    const auto ch = hn::Mul(kEnc ? hn::Sub(a, k) : k, inv);
+    const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, Set(hh)));
+    Store(a, step.aux[kA] + i);
+    Store(ch, step.aux[kCh] + i);
+    Store(r, step.aux[kR] + i);
+    Coefficients(i, x, token, step);
+    return Excess(Set(hh), s, ch, r, x);
+  }
+
+  // A, B and beta of one vector of slots.
+  HWY_INLINE void Coefficients(size_t i, const Token<T>& x, bool token, Step<T>& step) {
+    const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i), mu = Set(x.mu);
+    const auto a = Load(step.aux[kA] + i), g = hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i));
+    auto beta = Set(T(1));
+    if (token) {
+      const auto ms = hn::Mul(mu, s);
+      beta = hn::Div(s, hn::Sqrt(hn::MulAdd(hn::Mul(g, g), Load(step.aux[kR] + i), hn::Mul(ms, ms))));
     }
+    Store(beta, step.aux[kBeta] + i);
+    Store(hn::Mul(beta, hn::MulAdd(g, hn::Mul(a, inv), mu)), step.A + i);
+    Store(hn::Mul(beta, g), step.B + i);
   }
 
   // r_i carries an error of an ulp of |h|^2; it matters where that is large against the length of the new
-  // slot.
-  static constexpr T kTolerated = 8;
-  HWY_INLINE bool Cancels(T hh, const Token<T>& x, const Step<T>& step, size_t i) const {
-    const T g = x.gamma * step.aux[kCh][i], ms = x.mu * step.aux[kS][i];
-    return g * g * hh > kTolerated * (ms * ms + g * g * step.aux[kR][i]);
+  // slot: g^2 |h|^2 > 8 (mu^2 s^2 + g^2 r) with g = gamma ch.
+  HWY_INLINE Vec<T> Excess(Vec<T> hh, Vec<T> s, Vec<T> ch, Vec<T> r, const Token<T>& x) const {
+    const auto g = hn::Mul(Set(x.gamma), ch), ms = hn::Mul(Set(x.mu), s);
+    const auto g2 = hn::Mul(g, g);
+    return hn::NegMulAdd(Set(T(8)), hn::MulAdd(g2, r, hn::Mul(ms, ms)), hn::Mul(g2, hh));
   }
 
-  // Norms, dots and residuals: everything that looks at the state.
-  HWY_INLINE void Look(const T* S, const T* norms, const Token<T>& x, Step<T>& step) {
-    const auto one = Set(T(1));
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto s = hn::Sqrt(hn::Add(LoadRowSums(norms + i), Set(kEps2)));
-      Store(s, step.aux[kS] + i);
-      Store(hn::Div(one, s), step.aux[kInv] + i);
+  // r_i without cancellation, |h - a Phi|^2 + (a eps / s)^2, for every slot of a vector that has one in need.
+  HWY_NOINLINE void MeasureResiduals(const T* S, T hh, const Token<T>& x, bool token, Step<T>& step) {
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      const auto excess =
+          Excess(Set(hh), Load(step.aux[kS] + i), Load(step.aux[kCh] + i), Load(step.aux[kR] + i), x);
+      if (hn::AllFalse(Tag<T>(), hn::Gt(excess, hn::Zero(Tag<T>())))) continue;
+      for (size_t row = i; row < i + kLanes<T>; ++row) {
+        const T a = step.aux[kA][row], inv = step.aux[kInv][row];
+        auto acc = hn::Zero(Tag<T>());
+        for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+          const auto u = hn::NegMulAdd(Set(a * inv), Load(S + row * d.stride + j), Load(step.h + j));
+          acc = hn::MulAdd(u, u, acc);
+        }
+        const T residual = hn::GetLane(hn::SumOfLanes(Tag<T>(), acc));
+        step.aux[kR][row] = residual + a * a * inv * inv * Lengths<T>::kEps2;
+      }
+      Coefficients(i, x, token, step);
+    }
+  }
+
+  void MakeStep(const T* S, const Lengths<T>& lengths, const Token<T>& x, Step<T>& step) {
+    MakeStepAs(S, lengths, x, p.normalize == Normalize::kToken, step);
+  }
+
+  HWY_INLINE void MakeStepAs(const T* S, const Lengths<T>& lengths, const Token<T>& x, bool token,
+                             Step<T>& step) {
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      Store(Load(lengths.s + i), step.aux[kS] + i);
+      Store(Load(lengths.inv + i), step.aux[kInv] + i);
     }
     MakeTarget(S, x, step);
     const T hh = Dot(step.h, step.h, d.stride);
-    RowDots(S, d.rows, d.stride, step.h, step.aux[kA]);
-    const auto gamma2 = Set(x.gamma * x.gamma), mu2 = Set(x.mu * x.mu), hhs = Set(hh);
-    auto worst = hn::Set(Tag<T>(), T(-1));
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i), k = Load(x.k + i);
-      const auto a = hn::Mul(LoadRowSums(step.aux[kA] + i), inv);
-      const auto ch = hn::Mul(kEnc ? hn::Sub(a, k) : k, inv);
-      const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, hhs));
-      Store(a, step.aux[kA] + i);
-      Store(ch, step.aux[kCh] + i);
-      Store(r, step.aux[kR] + i);
-      // g^2 hh - 8 (mu^2 s^2 + g^2 r) > 0: see Cancels
-      const auto g2 = hn::Mul(gamma2, hn::Mul(ch, ch));
-      const auto length2 = hn::MulAdd(g2, r, hn::Mul(mu2, hn::Mul(s, s)));
-      worst = hn::Max(worst, hn::NegMulAdd(Set(kTolerated), length2, hn::Mul(g2, hhs)));
-    }
-    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) MeasureResiduals(S, hh, x, step);
+    auto worst = Set(T(-1));
+    RowDots(S, d.rows, d.stride, step.h, step.aux[kTmp], [&](size_t i, Vec<T> dots) HWY_ATTR {
+      worst = hn::Max(worst, StepSlots(i, dots, hh, x, token, step));
+    });
+    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) MeasureResiduals(S, hh, x, token, step);
   }
 
-  void MakeStep(const T* S, const T* norms, const Token<T>& x, Step<T>& step) {
-    Look(S, norms, x, step);
-    Coefficients(x, p.normalize == Normalize::kToken, step);
+  // Sums over slots under way live in scratch, a vector each; kDhh is the gradient of |h|^2.
+  enum Sums { kDmu, kDgamma, kDhh };
+
+  HWY_INLINE void BeginAdjoint(StepGrad<T>& g) {
+    for (int i = kDmu; i <= kDhh; ++i) Store(hn::Zero(Tag<T>()), g.sums[i]);
   }
 
-  HWY_INLINE void Coefficients(const Token<T>& x, bool token, Step<T>& step) {
-    const auto mu = Set(x.mu), gamma = Set(x.gamma);
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i);
-      const auto a = Load(step.aux[kA] + i), g = hn::Mul(gamma, Load(step.aux[kCh] + i));
-      auto beta = Set(T(1));
-      if (token) {
-        const auto ms = hn::Mul(mu, s);
-        const auto den2 = hn::MulAdd(hn::Mul(g, g), Load(step.aux[kR] + i), hn::Mul(ms, ms));
-        beta = hn::Div(s, hn::Sqrt(den2));
-      }
-      Store(beta, step.aux[kBeta] + i);
-      Store(hn::Mul(beta, hn::MulAdd(g, hn::Mul(a, inv), mu)), step.A + i);
-      Store(hn::Mul(beta, g), step.B + i);
-    }
-  }
-
-  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
-    Scalars(x, step, g, p.normalize == Normalize::kToken, /*ds_extra=*/nullptr);
-    Finish(S, x, step, g);
+  HWY_INLINE void AdjointSlots(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, const Step<T>& step,
+                               StepGrad<T>& g) {
+    AdjointSlotsAs(i, dA, dB, x, p.normalize == Normalize::kToken, hn::Zero(Tag<T>()), step, g);
   }
 
   // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, still undivided).
-  HWY_INLINE void Scalars(const Token<T>& x, const Step<T>& step, StepGrad<T>& g, bool token,
-                          const T* ds_extra) {
-    const auto mu = Set(x.mu), gamma = Set(x.gamma), two = Set(T(2)), zero = hn::Zero(Tag<T>());
-    auto dmu = zero, dgamma = zero, dhh = zero;
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i), a = Load(step.aux[kA] + i);
-      const auto ch = Load(step.aux[kCh] + i), beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
-      const auto dA = LoadRowSums(g.dA + i), dB = LoadRowSums(g.dB + i);
-      const auto ai = hn::Mul(a, inv), gch = hn::Mul(gamma, ch);
-      const auto bdA = hn::Mul(beta, dA);
-      // dF: gradient of gamma ch, which stands in A times a/s and in B.
-      const auto dF = hn::MulAdd(bdA, ai, hn::Mul(beta, dB));
-      auto dch = hn::Mul(gamma, dF);
-      auto da = hn::Mul(bdA, hn::Mul(gch, inv));
-      auto dinv = hn::Mul(bdA, hn::Mul(gch, a));
-      auto ds = ds_extra == nullptr ? zero : Load(ds_extra + i);
-      auto slot_dmu = bdA, slot_dgamma = hn::Mul(ch, dF);
-      if (token) {
-        const auto ms = hn::Mul(mu, s);
-        const auto dbeta = hn::MulAdd(dA, hn::MulAdd(gch, ai, mu), hn::Mul(dB, gch));
-        const auto den2 = hn::MulAdd(hn::Mul(gch, gch), r, hn::Mul(ms, ms));
-        const auto dd = hn::Mul(Set(T(-0.5)), hn::Div(hn::Mul(dbeta, beta), den2));
-        const auto dd2 = hn::Add(dd, dd);
-        ds = hn::Add(ds, hn::MulAdd(dbeta, hn::Mul(beta, inv), hn::Mul(dd2, hn::Mul(mu, ms))));
-        slot_dmu = hn::MulAdd(dd2, hn::Mul(ms, s), slot_dmu);
-        slot_dgamma = hn::MulAdd(dd2, hn::Mul(gamma, hn::Mul(hn::Mul(ch, ch), r)), slot_dgamma);
-        dch = hn::MulAdd(dd2, hn::Mul(gamma, hn::Mul(gch, r)), dch);
-        const auto dr = hn::IfThenElseZero(hn::Gt(r, zero), hn::Mul(dd, hn::Mul(gch, gch)));
-        dhh = hn::Add(dhh, InSlots(i, dr));
-        da = hn::NegMulAdd(hn::Mul(two, a), dr, da);
-      }
-      const auto dc = hn::Mul(dch, inv);
-      dinv = hn::MulAdd(dch, hn::Mul(ch, s), dinv);
-      if constexpr (kEnc) da = hn::Add(da, dc);
-      Store(kEnc ? hn::Neg(dc) : dc, g.dk + i);
-      dinv = hn::MulAdd(da, hn::Mul(a, s), dinv);
-      Store(hn::Mul(da, inv), g.P + i);
-      Store(hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds), g.E + i);
-      dmu = hn::Add(dmu, InSlots(i, slot_dmu));
-      dgamma = hn::Add(dgamma, InSlots(i, slot_dgamma));
+  HWY_NOINLINE void AdjointSlotsAs(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, bool token, Vec<T> ds,
+                                   const Step<T>& step, StepGrad<T>& g) {
+    const auto mu = Set(x.mu), gamma = Set(x.gamma), zero = hn::Zero(Tag<T>());
+    const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i), a = Load(step.aux[kA] + i);
+    const auto ch = Load(step.aux[kCh] + i), beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
+    const auto ai = hn::Mul(a, inv), gch = hn::Mul(gamma, ch);
+    const auto bdA = hn::Mul(beta, dA);
+    // dF: gradient of gamma ch, which stands in A times a/s and in B.
+    const auto dF = hn::MulAdd(bdA, ai, hn::Mul(beta, dB));
+    auto dch = hn::Mul(gamma, dF);
+    auto da = hn::Mul(bdA, hn::Mul(gch, inv));
+    auto dinv = hn::Mul(bdA, hn::Mul(gch, a));
+    auto dmu = bdA, dgamma = hn::Mul(ch, dF);
+    if (token) {
+      const auto ms = hn::Mul(mu, s);
+      const auto dbeta = hn::MulAdd(dA, hn::MulAdd(gch, ai, mu), hn::Mul(dB, gch));
+      const auto den2 = hn::MulAdd(hn::Mul(gch, gch), r, hn::Mul(ms, ms));
+      const auto dden2 = hn::Mul(Set(T(-0.5)), hn::Div(hn::Mul(dbeta, beta), den2));
+      const auto twice = hn::Add(dden2, dden2);
+      ds = hn::Add(ds, hn::MulAdd(dbeta, hn::Mul(beta, inv), hn::Mul(twice, hn::Mul(mu, ms))));
+      dmu = hn::MulAdd(twice, hn::Mul(ms, s), dmu);
+      dgamma = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(hn::Mul(ch, ch), r)), dgamma);
+      dch = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(gch, r)), dch);
+      const auto dr = hn::IfThenElseZero(hn::Gt(r, zero), hn::Mul(dden2, hn::Mul(gch, gch)));
+      Accumulate(i, dr, g.sums[kDhh]);
+      da = hn::NegMulAdd(hn::Add(a, a), dr, da);
     }
-    g.dmu += hn::GetLane(hn::SumOfLanes(Tag<T>(), dmu));
-    g.dgamma += hn::GetLane(hn::SumOfLanes(Tag<T>(), dgamma));
-    dhh_ = hn::GetLane(hn::SumOfLanes(Tag<T>(), dhh));
+    const auto dc = hn::Mul(dch, inv);
+    dinv = hn::MulAdd(dch, hn::Mul(ch, s), dinv);
+    if constexpr (kEnc) da = hn::Add(da, dc);
+    Store(kEnc ? hn::Neg(dc) : dc, g.dk + i);
+    dinv = hn::MulAdd(da, hn::Mul(a, s), dinv);
+    Store(hn::Mul(da, inv), g.P + i);
+    Store(hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds), g.E + i);
+    Accumulate(i, dmu, g.sums[kDmu]);
+    Accumulate(i, dgamma, g.sums[kDgamma]);
   }
 
-  // From dh to v, k and the norms.
-  HWY_INLINE void Finish(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+  // The rest: from dh to v, k and the lengths.
+  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    g.dmu += Sum(g.sums[kDmu], kLanes<T>);
+    g.dgamma += Sum(g.sums[kDgamma], kLanes<T>);
+    const auto dhh2 = Set(2 * Sum(g.sums[kDhh], kLanes<T>));
     d.ZeroTail(g.P);
     ColumnSum(g.P, S, d.rows, d.stride, g.dz);
-    const auto dhh2 = Set(2 * dhh_);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       const auto dh = hn::Add(hn::MulAdd(dhh2, Load(step.h + j), Load(g.dh + j)), Load(g.dz + j));
       Store(dh, g.dz + j);
       Store(kEnc ? dh : hn::Neg(dh), g.dv + j);
     }
-    if constexpr (kDec) RowDots(S, d.rows, d.stride, g.dz, g.W);  // the gradient of w = k / s, for now
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto inv = Load(step.aux[kInv] + i);
-      auto ds = Load(g.E + i);
-      if constexpr (kDec) {
-        const auto w = hn::Mul(Load(x.k + i), inv), dw = hn::Mul(LoadRowSums(g.W + i), inv);
-        Store(hn::Add(Load(g.dk + i), dw), g.dk + i);
-        ds = hn::NegMulAdd(dw, w, ds);
+    if constexpr (kDec) {
+      RowDots(S, d.rows, d.stride, g.dz, g.W, [&](size_t i, Vec<T> dots) HWY_ATTR {
+        const auto inv = Load(step.aux[kInv] + i);
+        const auto w = hn::Mul(Load(x.k + i), inv), dk = hn::Mul(dots, inv);
+        Store(hn::Add(Load(g.dk + i), dk), g.dk + i);
+        Store(hn::Mul(inv, hn::NegMulAdd(dk, w, Load(g.E + i))), g.E + i);
         Store(w, g.W + i);
+      });
+    } else {
+      for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+        Store(hn::Mul(Load(step.aux[kInv] + i), Load(g.E + i)), g.E + i);
       }
-      Store(hn::Mul(ds, inv), g.E + i);
     }
   }
 
  protected:
-  // Lanes beyond the last slot count for nothing in sums over slots.
-  HWY_INLINE Vec<T> InSlots(size_t i, Vec<T> x) const {
-    return i + kLanes<T> <= d.slots ? x : hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x);
+  // sum += x; lanes beyond the last slot count for nothing.
+  HWY_INLINE void Accumulate(size_t i, Vec<T> x, T* sum) const {
+    if (i + kLanes < T >> d.slots) x = hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x);
+    Store(hn::Add(Load(sum), x), sum);
   }
-
-  T dhh_ = 0;  // gradient of |h|^2
 };
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

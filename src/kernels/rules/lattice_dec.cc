@@ -3,18 +3,15 @@
 #include "hwy/foreach_target.h"
 
 #include "kernels/dispatch.h"
-#include "kernels/rules/lattice_shrink-inl.h"
+#include "kernels/rules/lattice-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T>
 using Dec = LatticeRule<T, Objective::kDec>;
-template <typename T>
-using DecShrink = LatticeShrinkRule<T, Objective::kDec>;
 
 LATTICE_INSTANTIATE_RULE(LatticeDec, Dec)
-LATTICE_INSTANTIATE_RULE(LatticeDecShrink, DecShrink)
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -23,7 +20,6 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 LATTICE_DISPATCH_RULE(LatticeDec)
-LATTICE_DISPATCH_RULE(LatticeDecShrink)
 
 }  // namespace lattice::kernels
 #endif

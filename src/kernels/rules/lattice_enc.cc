@@ -3,18 +3,15 @@
 #include "hwy/foreach_target.h"
 
 #include "kernels/dispatch.h"
-#include "kernels/rules/lattice_shrink-inl.h"
+#include "kernels/rules/lattice-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T>
 using Enc = LatticeRule<T, Objective::kEnc>;
-template <typename T>
-using EncShrink = LatticeShrinkRule<T, Objective::kEnc>;
 
 LATTICE_INSTANTIATE_RULE(LatticeEnc, Enc)
-LATTICE_INSTANTIATE_RULE(LatticeEncShrink, EncShrink)
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -23,7 +20,6 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 LATTICE_DISPATCH_RULE(LatticeEnc)
-LATTICE_DISPATCH_RULE(LatticeEncShrink)
 
 }  // namespace lattice::kernels
 #endif

@@ -55,53 +55,50 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   using Base::d;
   using Base::p;
 
-  void MakeStep(const T* S, const T* norms, const Token<T>& x, Step<T>& step) {
-    Base::Look(S, norms, x, step);
-    Base::Coefficients(x, /*token=*/false, step);
+  void MakeStep(const T* S, const Lengths<T>& lengths, const Token<T>& x, Step<T>& step) {
+    Base::MakeStepAs(S, lengths, x, /*token=*/false, step);
   }
 
-  bool PerToken() const { return p.normalize == Normalize::kToken; }
-
-  void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new, T* y, T* norms) {
+  void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new, T* y, Workspace<T>& w) {
     T *beta = step.aux[kRescale], *length = step.aux[kLength];
     SoftUpdate(d, S, step, x.gamma * x.lam, S_new);
-    RowNorms(S_new, d.rows, d.stride, length);
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto m = hn::Sqrt(hn::Add(Load(length + i), Set(Base::kEps2)));
+    RowNorms(S_new, d.rows, d.stride, length, [&](size_t i, Vec<T> norms) HWY_ATTR {
+      const auto m = hn::Sqrt(hn::Add(norms, Set(Lengths<T>::kEps2)));
       Store(m, length + i);
       Store(PerToken() ? hn::Div(Load(step.aux[Base::kS] + i), m) : Set(T(1)), beta + i);
-    }
-    Update<kRead | kMeasure>(S_new, d.rows, d.stride, beta, Zeros(step), step.h, x.q, S_new, y, norms);
+    });
+    Update<kRead | kMeasure>(S_new, d.rows, d.stride, beta, Zeros(step), step.h, x.q, S_new, y, w.partial,
+                             w.lengths);
   }
 
   void ShrinkAdjoint(const T* S, const T* S_new, const Token<T>& x, Step<T>& step, const T* dy, T* G,
                      StepGrad<T>& g) {
     const T *beta = step.aux[kRescale], *length = step.aux[kLength];
-    T *scale = g.W, *ds = g.E;
-    // dA is <G, S_new> here, dh is not used yet.
-    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, x.q, dy, G, g.dA, g.dB, g.dh);
-    for (size_t i = 0; i < d.lanes; i += kLanes<T>) {
-      const auto b = Load(beta + i), m = Load(length + i);
-      const auto dbeta = PerToken() ? hn::Div(Load(g.dA + i), b) : hn::Zero(Tag<T>());
-      Store(hn::Div(dbeta, m), ds + i);
-      Store(hn::Neg(hn::Div(dbeta, hn::Mul(m, m))), scale + i);
-    }
+    T *scale = g.W, *ds = step.aux[kDs];
+    // dA is <G, S_new> here: with beta the gradient of the rescaling.
+    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, x.q, dy, G, g.dA, g.dB, g.dh,
+         [&](size_t i, Vec<T> dots, Vec<T>) HWY_ATTR {
+           const auto m = Load(length + i);
+           const auto dbeta = PerToken() ? hn::Div(dots, Load(beta + i)) : hn::Zero(Tag<T>());
+           Store(hn::Div(dbeta, m), ds + i);
+           Store(hn::Neg(hn::Div(dbeta, hn::Mul(m, m))), scale + i);
+         });
+    d.ZeroTail(scale);
     const T dthreshold = -SoftPull(d, S_new, beta, scale, G);
     g.dgamma += dthreshold * x.lam;
     g.dlam += dthreshold * x.gamma;
     // G is dZ now, and q = 0 keeps it.
-    Pull(S, d.rows, d.stride, step.B, step.h, Zeros(step), dy, G, g.dA, g.dB, g.dh);
-    Copy(ds, d.lanes, step.aux[kDsExtra]);
-  }
-
-  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
-    Base::Scalars(x, step, g, /*token=*/false, step.aux[kDsExtra]);
-    Base::Finish(S, x, step, g);
+    Base::BeginAdjoint(g);
+    Pull(S, d.rows, d.stride, step.B, step.h, Zeros(step), dy, G, g.dA, g.dB, g.dh,
+         [&](size_t i, Vec<T> dA, Vec<T> dB)
+             HWY_ATTR { Base::AdjointSlotsAs(i, dA, dB, x, /*token=*/false, Load(ds + i), step, g); });
   }
 
  private:
   // kTmp is free once the step is made.
-  enum Aux { kRescale = 7, kLength = 8, kZero = 9, kDsExtra = Base::kTmp };
+  enum Aux { kRescale = 7, kLength = 8, kZero = 9, kDs = Base::kTmp };
+
+  bool PerToken() const { return p.normalize == Normalize::kToken; }
 
   const T* Zeros(const Step<T>& step) const { return step.aux[kZero]; }
 };

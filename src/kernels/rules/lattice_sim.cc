@@ -3,18 +3,15 @@
 #include "hwy/foreach_target.h"
 
 #include "kernels/dispatch.h"
-#include "kernels/rules/lattice_shrink-inl.h"
+#include "kernels/rules/lattice-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T>
 using Sim = LatticeRule<T, Objective::kSim>;
-template <typename T>
-using SimShrink = LatticeShrinkRule<T, Objective::kSim>;
 
 LATTICE_INSTANTIATE_RULE(LatticeSim, Sim)
-LATTICE_INSTANTIATE_RULE(LatticeSimShrink, SimShrink)
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -23,7 +20,6 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 LATTICE_DISPATCH_RULE(LatticeSim)
-LATTICE_DISPATCH_RULE(LatticeSimShrink)
 
 }  // namespace lattice::kernels
 #endif

@@ -40,15 +40,15 @@ struct MlstmRule : RuleBase<T> {
   }
   void SaveGrad(const T* G, T* dstate) { SaveParts(G, dm_, dstate); }
 
-  void MakeStep(const T*, const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T*, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
     const T kept = LogSigmoid(x.fgate) + m_;
     const T m = kept >= x.igate ? kept : x.igate;
     step.scalar[kForget] = std::exp(kept - m);
     step.scalar[kInput] = std::exp(x.igate - m);
     step.scalar[kFromForget] = kept >= x.igate;
     step.scalar[kM] = m;
-    Fill(step.scalar[kForget], d.lanes, step.A);
-    Scale(-step.scalar[kInput] * KeyScale(), x.k, d.lanes, step.B);
+    Fill(step.scalar[kForget], d.rows, step.A);
+    Scale(-step.scalar[kInput] * KeyScale(), x.k, d.rows, step.B);
     Scale(T(1), x.v, d.stride, step.h);
     m_ = m;
   }
@@ -76,9 +76,9 @@ struct MlstmRule : RuleBase<T> {
 
   void Adjoint(const T*, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     const T forget = step.scalar[kForget], input = step.scalar[kInput];
-    const T dlog_forget = Sum(g.dA, d.lanes) * forget;
-    const T dlog_input = -KeyScale() * input * Dot(g.dB, x.k, d.lanes);
-    Scale(-input * KeyScale(), g.dB, d.lanes, g.dk);
+    const T dlog_forget = Sum(g.dA, d.rows) * forget;
+    const T dlog_input = -KeyScale() * input * Dot(g.dB, x.k, d.rows);
+    Scale(-input * KeyScale(), g.dB, d.rows, g.dk);
     Scale(T(1), g.dh, d.stride, g.dv);
     const T dm = dm_ + step.scalar[kDm] - dlog_forget - dlog_input;
     const bool from_forget = step.scalar[kFromForget] != T(0);

@@ -24,10 +24,10 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   enum Aux { kZh, kE };
   enum Scalar { kS, kP };
 
-  void MakeStep(const T* S, const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T* S, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
     T *zh = step.aux[kZh], *e = step.aux[kE];
     Base::MakeDecay(x, step);
-    Scale(x.gamma, x.k, d.lanes, step.B);
+    Scale(x.gamma, x.k, d.rows, step.B);
     ColumnSum(x.k, S, d.rows, d.stride, zh);
     const T s = std::sqrt(Dot(zh, zh, d.stride) + T(1e-12));
     Scale(T(1) / s, zh, d.stride, zh);
