@@ -112,6 +112,16 @@ def test_packed_sequences_are_the_separate_ones_bit_for_bit(rule, dtype):
         assert same([x[n : n + 1] for x in unpack(out)], mine)
 
 
+def test_packed_softmax_attention_sees_its_own_sequence_only():
+    bounds = [0, 5, 5, 38, 40]
+    inputs = make("softmax_attention", B=1, T=40)
+    y, _ = lattice.recur("softmax_attention", **inputs, cu_seqlens=torch.tensor(bounds))
+    for start, stop in zip(bounds, bounds[1:]):
+        if start < stop:
+            y_n, _ = lattice.recur("softmax_attention", **slice_time(inputs, start, stop))
+            torch.testing.assert_close(y[:, start:stop], y_n, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("rule", RECURRENT)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_any_number_of_threads_is_bit_equal(rule, dtype):

@@ -70,11 +70,11 @@ def test_float32_with_keys_and_values_far_from_unit_length(objective):
 
 
 def test_a_value_along_its_slot_keeps_its_norm_in_float32():
-    """One slot, h parallel to it: the update is pure rounding noise, the worst case of the cancellation."""
+    """One slot, h parallel to it, |h| k / s = 100: |h|^2 - a^2 is pure rounding noise, up to 2e-4 in beta."""
     inputs = make(B=1, T=50, H=1, M=1, D=8, dtype=torch.float32)
     direction = inputs["state"][0, 0, 0]
-    inputs["v"] = (100.0 * direction).expand(1, 50, 1, 8).contiguous()
-    inputs["k"] = torch.full_like(inputs["k"], 100.0)
+    inputs["v"] = (10.0 * direction / direction.norm()).expand(1, 50, 1, 8).contiguous()
+    inputs["k"] = torch.full_like(inputs["k"], 10.0 * float(direction.norm()))
     _, state = lattice.scan(**inputs, objective="sim")
     assert abs(float(state.norm() / direction.norm()) - 1.0) < 1e-4
 
@@ -86,10 +86,9 @@ def test_a_state_of_zeros_stays_finite():
     assert torch.isfinite(y).all() and torch.isfinite(state).all()
 
 
-@pytest.mark.parametrize("lam", [0.02, torch.tensor(0.02, dtype=torch.float64)], ids=["number", "0-d tensor"])
-def test_lam_as_a_number(lam):
+def test_lam_as_a_number():
     inputs = make()
     full = torch.full_like(inputs["gamma"], 0.02)
-    y, state = lattice.scan(**inputs, lam=lam)
+    y, state = lattice.scan(**inputs, lam=0.02)
     y_full, state_full = lattice.scan(**inputs, lam=full)
     assert torch.equal(y, y_full) and torch.equal(state, state_full)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import lattice
-from scan_inputs import OBJECTIVES, gradients, make
+from scan_inputs import NORMALIZE, OBJECTIVES, gradients, make
 
 HERE = Path(__file__).resolve().parent
 
@@ -18,6 +18,30 @@ def test_meta_tensors_give_shapes_without_data():
     y, state = lattice.scan(**inputs)
     assert y.is_meta and y.shape == (2, 9, 3, 6) and y.dtype == torch.float32
     assert state.is_meta and state.shape == (2, 3, 4, 6) and state.dtype == torch.float32
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("normalize", NORMALIZE)
+def test_opcheck_scan(objective, normalize, packed):
+    """Schema, autograd registration, fake tensors and dynamic shapes, by torch's own checker."""
+    x = make(B=1 if packed else 2, T=40, lam=packed, sequences=3 if packed else None)
+    x = {name: t.requires_grad_() for name, t in x.items()}
+    bounds = torch.tensor([0, 4, 4, 40]) if packed else None
+    torch.library.opcheck(torch.ops.lattice.scan.default, (x["q"], x["k"], x["v"], x["gamma"], x["mu"], x["state"],
+                                                           x.get("lam"), bounds, objective, normalize))
+
+
+def test_opcheck_of_the_parts():
+    """The operators that torch.compile sees: the differentiable one, its forward and its backward."""
+    x = make(T=40)
+    inputs = ("lattice_dec", "token", x["q"], x["k"], x["v"], x["gamma"], x["mu"], None, None, None, x["state"], None)
+    ops = torch.ops.lattice
+    torch.library.opcheck(ops._recurrence.default, inputs)
+    torch.library.opcheck(ops._forward.default, (*inputs, True))
+    y, state, kept = ops._forward(*inputs, True)
+    for dstate in (None, torch.ones_like(state)):
+        torch.library.opcheck(ops._backward.default, (*inputs, kept, torch.ones_like(y), dstate))
 
 
 @pytest.mark.parametrize("lam", [False, True])
@@ -38,6 +62,15 @@ def test_compile_with_cu_seqlens():
     compiled = torch.compile(lattice.scan, backend="aot_eager", fullgraph=True)
     for a, b in zip(compiled(**inputs, cu_seqlens=bounds), lattice.scan(**inputs, cu_seqlens=bounds)):
         assert torch.equal(a, b)
+
+
+def test_compile_with_dynamic_shapes():
+    """One graph for every length and batch."""
+    compiled = torch.compile(lattice.scan, backend="aot_eager", fullgraph=True, dynamic=True)
+    for B, T in ((2, 9), (3, 40), (2, 65)):
+        inputs = make(B=B, T=T)
+        for a, b in zip(compiled(**inputs), lattice.scan(**inputs)):
+            assert torch.equal(a, b)
 
 
 def test_export():
