@@ -1,0 +1,35 @@
+// The feed-forward part of every block.
+#ifndef LATTICE_NN_FEED_FORWARD_H_
+#define LATTICE_NN_FEED_FORWARD_H_
+
+#include "nn/block.h"
+#include "nn/layers.h"
+
+namespace lattice::nn {
+
+class FeedForward {
+ public:
+  FeedForward(const model::ModelConfig& config, const Lookup& parameter)
+      : eps_(config.norm_eps),
+        norm_(parameter("ffn_norm.weight")),
+        gate_(parameter("ffn.gate.weight")),
+        up_(parameter("ffn.up.weight")),
+        down_(parameter("ffn.down.weight")) {}
+
+  // What is added to the stream x.
+  at::Tensor operator()(const at::Tensor& x) const {
+    return SwiGlu(RmsNorm(x, norm_, eps_), gate_, up_, down_);
+  }
+
+ private:
+  double eps_;
+  at::Tensor norm_, gate_, up_, down_;
+};
+
+// The two kinds of block, see MakeBlock.
+std::unique_ptr<Block> MakeMemoryBlock(const model::ModelConfig& config, const Lookup& parameter);
+std::unique_ptr<Block> MakeAttentionBlock(const model::ModelConfig& config, const Lookup& parameter);
+
+}  // namespace lattice::nn
+
+#endif  // LATTICE_NN_FEED_FORWARD_H_

@@ -1,0 +1,43 @@
+// The small parts blocks are made of.
+#ifndef LATTICE_NN_LAYERS_H_
+#define LATTICE_NN_LAYERS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include "model/config.h"
+
+namespace lattice::nn {
+
+// While one lives, matrix products of this thread run in bfloat16: operands are rounded, results come back in
+// float32. Nests.
+class Bf16Scope {
+ public:
+  explicit Bf16Scope(bool on);
+  ~Bf16Scope();
+  Bf16Scope(const Bf16Scope&) = delete;
+  Bf16Scope& operator=(const Bf16Scope&) = delete;
+  static bool active();
+
+ private:
+  bool before_;
+};
+
+// x W^T with W [out, in].
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
+
+// x / sqrt(mean(x^2) + eps) * weight over the last dimension.
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
+
+// Normalisation of queries, keys or values over the last dimension: to length 1, or divided by its square
+// root.
+at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind);
+
+// down(silu(gate(x)) * up(x))
+at::Tensor SwiGlu(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down);
+
+// Rotary positions on the last dimension of x [B,T,H,D], pairs (i, i + D/2); token t stands at first + t.
+at::Tensor Rotate(const at::Tensor& x, int64_t first, double theta, int64_t period = 0);
+
+}  // namespace lattice::nn
+
+#endif  // LATTICE_NN_LAYERS_H_

@@ -1,0 +1,156 @@
+// The paper's block around any recurrent memory:
+//   x += conv(norm(x));   x += (gelu(gate) * norm(memory(q, k, v))) W_out;   x += swiglu(norm(x))
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "model/mixers.h"
+#include "nn/feed_forward.h"
+#include "nn/gates.h"
+#include "nn/layers.h"
+#include "ops/recurrence.h"
+#include "ops/short_conv.h"
+
+namespace lattice::nn {
+namespace {
+
+struct Conv {
+  at::Tensor weight, bias;
+
+  // Reads and replaces `past`, the inputs before x, when there is a state to keep.
+  at::Tensor operator()(const at::Tensor& x, at::Tensor* past) const {
+    std::optional<at::Tensor> before;
+    if (past != nullptr && past->defined()) before = *past;
+    return CausalConv(x, weight, bias, before);
+  }
+  void Advance(const at::Tensor& x, at::Tensor* past) const {
+    if (past == nullptr) return;
+    std::optional<at::Tensor> before;
+    if (past->defined()) before = *past;
+    *past = NextPast(x, weight.size(1), before);
+  }
+};
+
+class MemoryBlock : public Block {
+ public:
+  MemoryBlock(const model::ModelConfig& config, const Lookup& parameter)
+      : config_(config),
+        mixer_(model::FindMixer(config.mixer)),
+        gates_(config, mixer_, parameter),
+        feed_forward_(config, parameter) {
+    const auto conv = [&](const std::string& name) {
+      return Conv{parameter(name + ".weight"), parameter(name + ".bias")};
+    };
+    pre_norm_ = parameter("pre_norm.weight");
+    pre_conv_ = conv("pre_conv");
+    mix_norm_ = parameter("mix_norm.weight");
+    qk_ = parameter("mixer.qk.weight");
+    conv_q_ = conv("mixer.conv_q");
+    conv_k_ = conv("mixer.conv_k");
+    v_ = parameter("mixer.v.weight");
+    if (mixer_.conv_v) conv_v_ = conv("mixer.conv_v");
+    gate_ = parameter("mixer.gate.weight");
+    if (mixer_.skip) skip_ = parameter("mixer.skip");
+    if (mixer_.learned_state) state0_ = parameter("mixer.state0");
+    out_norm_weight_ = parameter("mixer.out_norm.weight");
+    out_norm_bias_ = parameter("mixer.out_norm.bias");
+    out_ = parameter("mixer.out.weight");
+  }
+
+  at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
+    at::Tensor past = state == nullptr ? at::Tensor() : state->pre_conv;
+    const at::Tensor normed = RmsNorm(input, pre_norm_, config_.norm_eps);
+    at::Tensor x = input + pre_conv_(normed, &past);
+    if (state != nullptr) pre_conv_.Advance(normed, &state->pre_conv);
+    x = x + Mix(RmsNorm(x, mix_norm_, config_.norm_eps), state);
+    return x + feed_forward_(x);
+  }
+
+ private:
+  at::Tensor Heads(const at::Tensor& x, int64_t size) const {
+    return x.view({x.size(0), x.size(1), config_.heads, size});
+  }
+  at::Tensor Activate(const at::Tensor& x) const {
+    return config_.conv_activation == model::Activation::kSilu ? at::silu(x) : x;
+  }
+
+  at::Tensor QueryOrKey(const Conv& conv, const at::Tensor& qk, at::Tensor* past, int64_t position) const {
+    at::Tensor x = Heads(Activate(conv(qk, past)), config_.Slots());
+    x = NormalizeVectors(x, config_.qk_norm);
+    return config_.rope_period > 0 ? Rotate(x, position, config_.rope_theta, config_.rope_period) : x;
+  }
+
+  at::Tensor Values(const at::Tensor& u, BlockState* state) const {
+    at::Tensor v = Linear(u, v_);
+    if (mixer_.conv_v) {
+      at::Tensor* past = state == nullptr ? nullptr : &state->conv_v;
+      const at::Tensor mixed = Activate(conv_v_(v, past));
+      conv_v_.Advance(v, past);
+      v = mixed;
+    }
+    return NormalizeVectors(Heads(v, config_.HeadDim()), config_.v_norm);
+  }
+
+  // u [B,T,C], normalised, to what is added to the stream.
+  at::Tensor Mix(const at::Tensor& u, BlockState* state) const {
+    const at::Tensor qk = Linear(u, qk_);
+    at::Tensor* past = state == nullptr ? nullptr : &state->conv_qk;
+    const int64_t position = state == nullptr ? 0 : state->position;
+    const at::Tensor q = QueryOrKey(conv_q_, qk, past, position);
+    const at::Tensor k = QueryOrKey(conv_k_, qk, past, position);
+    conv_q_.Advance(qk, past);
+    const at::Tensor v = Values(u, state);
+    at::Tensor y = Remember(q, k, v, gates_.Forward(u), state);
+    if (mixer_.skip) y = y + skip_.unsqueeze(-1) * v;
+    if (state != nullptr) state->position += u.size(1);
+    y = at::layer_norm(y.reshape(u.sizes()), {config_.width}, out_norm_weight_, out_norm_bias_,
+                       config_.norm_eps);
+    return Linear(at::gelu(Linear(u, gate_)) * y, out_);
+  }
+
+  std::optional<at::Tensor> InitialState(int64_t batch, const BlockState* state) const {
+    if (state != nullptr && state->memory.defined()) return state->memory;
+    if (!mixer_.learned_state) return std::nullopt;
+    return state0_.unsqueeze(0).expand({batch, -1, -1, -1});
+  }
+
+  // The recurrence itself: y [B,T,H,D].
+  at::Tensor Remember(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const GateValues& gates,
+                      BlockState* state) const {
+    const std::optional<at::Tensor> initial = InitialState(q.size(0), state);
+    std::tuple<at::Tensor, at::Tensor> result;
+    if (!mixer_.objective.empty()) {
+      ScanOptions options;
+      options.objective = mixer_.objective;
+      options.normalize = config_.normalize == model::Normalize::kNone ? "none" : "token";
+      options.mu = gates.mu;
+      if (config_.lam > 0) options.lam = at::full({}, config_.lam, q.options()).expand(gates.gamma->sizes());
+      result = Scan(q, k, v, *gates.gamma, *initial, options);
+    } else {
+      RecurOptions options{gates.gamma, gates.mu, gates.igate, gates.fgate, initial, std::nullopt};
+      // mamba2: the step size is also how much is written.
+      const bool scaled = mixer_.name == "mamba2";
+      result = Recur(std::string(mixer_.rule), q, k, scaled ? v * gates.step.unsqueeze(-1) : v, options);
+    }
+    if (state != nullptr) state->memory = std::get<1>(result).detach();
+    return std::get<0>(result);
+  }
+
+  const model::ModelConfig config_;
+  const model::MixerInfo& mixer_;
+  Gates gates_;
+  FeedForward feed_forward_;
+  at::Tensor pre_norm_, mix_norm_, qk_, v_, gate_, skip_, state0_, out_norm_weight_, out_norm_bias_, out_;
+  Conv pre_conv_, conv_q_, conv_k_, conv_v_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> MakeMemoryBlock(const model::ModelConfig& config, const Lookup& parameter) {
+  Check(config.method == model::Method::kExact && config.normalize != model::Normalize::kChunk,
+        "[model] only the exact recurrence can be trained so far; set model.method=exact and "
+        "model.normalize=token "
+        "or none");
+  return std::make_unique<MemoryBlock>(config, parameter);
+}
+
+}  // namespace lattice::nn

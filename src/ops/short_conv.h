@@ -1,0 +1,24 @@
+// The short convolution as a torch operator with gradients.
+#ifndef LATTICE_OPS_SHORT_CONV_H_
+#define LATTICE_OPS_SHORT_CONV_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "ops/recurrence.h"
+
+namespace lattice {
+
+// y [B,T,C] from x [B,T,C], weight [C,W] (newest token last) and bias [C]; see kernels/short_conv.h. `past`
+// [B,W-1,C] holds the inputs before x, oldest first; no gradient flows into it.
+LATTICE_EXPORT at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                                     const std::optional<at::Tensor>& past = {});
+
+// The last W-1 inputs after x: what `past` must be for the tokens that follow. Detached.
+LATTICE_EXPORT at::Tensor NextPast(const at::Tensor& x, int64_t width,
+                                   const std::optional<at::Tensor>& past = {});
+
+}  // namespace lattice
+
+#endif  // LATTICE_OPS_SHORT_CONV_H_
