@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "ops/row_norm.h"
+
 namespace lattice::nn {
 namespace {
 
@@ -20,17 +22,13 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) {
   return at::linear(x.to(at::kBFloat16), weight.to(at::kBFloat16)).to(at::kFloat);
 }
 
-at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return at::rms_norm(x, {x.size(-1)}, weight, eps);
-}
-
 at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind) {
   switch (kind) {
     case model::VectorNorm::kNone:
       return x;
     case model::VectorNorm::kL2:
       // eps inside the root: smooth at zero, and no vector grows beyond length 1.
-      return x * (x.square().sum(-1, /*keepdim=*/true) + 1e-12).rsqrt();
+      return UnitVectors(x, 1e-12);
     case model::VectorNorm::kScale:
       return x * (1 / std::sqrt(static_cast<double>(x.size(-1))));
   }

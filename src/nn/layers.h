@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "model/config.h"
+#include "ops/row_norm.h"
 
 namespace lattice::nn {
 
@@ -24,9 +25,6 @@ class Bf16Scope {
 
 // x W^T with W [out, in].
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
-
-// x / sqrt(mean(x^2) + eps) * weight over the last dimension.
-at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 // Normalisation of queries, keys or values over the last dimension: to length 1, or divided by its square
 // root.

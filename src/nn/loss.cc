@@ -1,11 +1,13 @@
 #include "nn/loss.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/softmax_loss.h"
 #include "nn/layers.h"
 
 namespace lattice::nn {
@@ -22,33 +24,50 @@ at::Tensor Product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
   return bf16 ? at::mm(a.to(at::kBFloat16), b.to(at::kBFloat16)).to(at::kFloat) : at::mm(a, b);
 }
 
+// losses of the rows of logits, which become their gradients: scale (softmax - one-hot).
+void LossAndGradient(const at::Tensor& targets, double scale, at::Tensor& logits, at::Tensor losses) {
+  if (logits.scalar_type() == at::kFloat) {
+    const at::Tensor ids = targets.contiguous();
+    const int64_t* id = ids.const_data_ptr<int64_t>();
+    float *rows = logits.mutable_data_ptr<float>(), *out = losses.mutable_data_ptr<float>();
+    const int64_t classes = logits.size(1);
+    at::parallel_for(0, logits.size(0), 4, [&](int64_t first, int64_t last) {
+      kernels::SoftmaxLoss(rows + first * classes, id + first, last - first, classes,
+                           static_cast<float>(scale), out + first);
+    });
+    return;
+  }
+  const at::Tensor ignored = targets.lt(0).unsqueeze(1), target = targets.clamp_min(0).unsqueeze(1);
+  const at::Tensor lse = logits.logsumexp(1, /*keepdim=*/true);
+  losses.copy_((lse - logits.gather(1, target)).masked_fill_(ignored, 0).squeeze(1));
+  logits.sub_(lse)
+      .exp_()
+      .scatter_add_(1, target, at::full_like(lse, -1))
+      .mul_(scale)
+      .masked_fill_(ignored, 0);
+}
+
 class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossEntropyFunction> {
  public:
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& hidden, const at::Tensor& weight,
                             const at::Tensor& targets, bool bf16) {
     const int64_t N = hidden.size(0), rows = BlockRows(weight.size(0));
-    const at::Tensor counted = targets.ge(0);
-    const int64_t count = counted.sum().item<int64_t>();
+    const int64_t count = targets.ge(0).sum().item<int64_t>();
     Check(count > 0, "[loss] no target counts: all ", N, " are negative");
     const at::Tensor w = bf16 ? weight.to(at::kBFloat16) : weight, wt = w.t();
     at::Tensor dhidden = at::empty_like(hidden), dweight = at::zeros_like(weight);
-    at::Tensor total = at::zeros({}, hidden.options());
+    at::Tensor losses = at::empty({N}, hidden.options());
     for (int64_t first = 0; first < N; first += rows) {
       const int64_t n = std::min(rows, N - first);
-      const at::Tensor h = hidden.narrow(0, first, n), valid = counted.narrow(0, first, n).unsqueeze(1);
-      const at::Tensor target = targets.narrow(0, first, n).clamp_min(0).unsqueeze(1);
-      at::Tensor logits = Product(h, wt, bf16);
-      const at::Tensor lse = logits.logsumexp(1, /*keepdim=*/true);
-      total += (lse - logits.gather(1, target)).masked_fill_(valid.logical_not(), 0).sum();
-      // The gradient of the mean: (softmax - one-hot) / count, on the logits' own memory.
-      at::Tensor& dlogits = logits.sub_(lse).exp_();
-      dlogits.scatter_add_(1, target, at::full_like(lse, -1));
-      dlogits.mul_(valid.to(hidden.scalar_type()) / static_cast<double>(count));
-      dhidden.narrow(0, first, n).copy_(Product(dlogits, w, bf16));
-      dweight.add_(Product(dlogits.t(), h, bf16));
+      const at::Tensor h = hidden.narrow(0, first, n);
+      at::Tensor logits = Product(h, wt, bf16).contiguous();
+      LossAndGradient(targets.narrow(0, first, n), 1.0 / static_cast<double>(count), logits,
+                      losses.narrow(0, first, n));
+      dhidden.narrow(0, first, n).copy_(Product(logits, w, bf16));
+      dweight.add_(Product(logits.t(), h, bf16));
     }
     ctx->save_for_backward({dhidden, dweight});
-    return total / static_cast<double>(count);
+    return (losses.to(at::kDouble).sum() / static_cast<double>(count)).to(hidden.scalar_type());
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
