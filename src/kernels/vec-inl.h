@@ -143,25 +143,17 @@ HWY_INLINE void FinishSums(size_t col, size_t end, size_t stride, size_t i, Vec<
   }
 }
 
-// Runs Pass<NV>::Run(column, args...) over the columns of a row, NV <= kMax vectors at a time.
+// Runs Pass<NV>::Run(column, args...) over the columns of a row, kMax vectors at a time, then two, then one.
+// (Every size more would be compiled for every pass, rule and type.)
 template <template <int, typename> class Pass, int kMax, typename T, typename... Args>
 HWY_INLINE void OverTiles(size_t stride, const Args&... args) {
   constexpr size_t N = kLanes<T>;
   size_t col = 0;
   for (; col + kMax * N <= stride; col += kMax * N) Pass<kMax, T>::Run(col, stride, args...);
-  const size_t left = (stride - col) / N;
-  if constexpr (kMax > 7)
-    if (left == 7) return Pass<7, T>::Run(col, stride, args...);
-  if constexpr (kMax > 6)
-    if (left == 6) return Pass<6, T>::Run(col, stride, args...);
-  if constexpr (kMax > 5)
-    if (left == 5) return Pass<5, T>::Run(col, stride, args...);
-  if constexpr (kMax > 4)
-    if (left == 4) return Pass<4, T>::Run(col, stride, args...);
-  if constexpr (kMax > 3)
-    if (left == 3) return Pass<3, T>::Run(col, stride, args...);
-  if (left == 2) return Pass<2, T>::Run(col, stride, args...);
-  if (left == 1) return Pass<1, T>::Run(col, stride, args...);
+  if constexpr (kMax > 2) {
+    for (; col + 2 * N <= stride; col += 2 * N) Pass<2, T>::Run(col, stride, args...);
+  }
+  if (col < stride) Pass<1, T>::Run(col, stride, args...);
 }
 
 // <x, y> over n (padded) elements, the same sum for every caller.
