@@ -97,13 +97,16 @@ json ReadJson(const std::filesystem::path& path) {
 
 template <typename T>
 T GetJson(const json& object, std::string_view key, std::string_view source) {
-  Check(object.is_object(), "[json] ", source, ": expected an object with the key \"", key, "\", got ",
-        Shown(object));
+  // Not Check(): showing a large object would cost its size on every call.
+  if (!object.is_object()) {
+    Fail("[json] ", source, ": expected an object with the key \"", key, "\", got ", Shown(object));
+  }
   const auto found = object.find(std::string(key));
   Check(found != object.end(), "[json] ", source, ": the key \"", key, "\" is missing; expected ",
         TypeName<T>::kName);
-  Check(TypeName<T>::Matches(*found), "[json] ", source, ": the key \"", key, "\" must be ",
-        TypeName<T>::kName, ", got ", Shown(*found));
+  if (!TypeName<T>::Matches(*found)) {
+    Fail("[json] ", source, ": the key \"", key, "\" must be ", TypeName<T>::kName, ", got ", Shown(*found));
+  }
   return found->template get<T>();
 }
 

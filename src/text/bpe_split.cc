@@ -1,0 +1,63 @@
+#include "text/bpe_split.h"
+
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace lattice::text {
+namespace {
+
+struct Next {
+  CharClass kind;
+  size_t length;
+};
+
+Next Look(std::string_view text) {
+  const Utf8Char c = DecodeUtf8(text);
+  return {c.kind == Utf8Char::Kind::kValid ? ClassOf(c.code) : CharClass::kOther, c.length};
+}
+
+size_t Contraction(std::string_view text) {
+  for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
+    if (text.starts_with(ending)) return ending.size();
+  }
+  return 0;
+}
+
+// End of the run of `kind` that starts at `begin`.
+size_t RunEnd(std::string_view text, size_t begin, CharClass kind) {
+  size_t end = begin;
+  while (end < text.size()) {
+    const Next next = Look(text.substr(end));
+    if (next.kind != kind) break;
+    end += next.length;
+  }
+  return end;
+}
+
+// A run of spaces leaves its last one to the word that follows, unless it is alone or ends the text.
+size_t SpaceWord(std::string_view text) {
+  size_t last = 0, end = 0;
+  while (end < text.size()) {
+    const Next next = Look(text.substr(end));
+    if (next.kind != CharClass::kSpace) return last > 0 ? last : end;
+    last = end;
+    end += next.length;
+  }
+  return end;
+}
+
+}  // namespace
+
+size_t FirstWord(std::string_view text) {
+  if (text.front() == '\'') {
+    if (const size_t length = Contraction(text)) return length;
+  }
+  const size_t start = text.front() == ' ' ? 1 : 0;
+  if (start < text.size()) {
+    const CharClass kind = Look(text.substr(start)).kind;
+    if (kind != CharClass::kSpace) return RunEnd(text, start, kind);
+  }
+  return SpaceWord(text);
+}
+
+}  // namespace lattice::text

@@ -1,0 +1,50 @@
+#include "text/documents.h"
+
+#include "base/error.h"
+
+namespace lattice::text {
+namespace {
+
+// End of the line that starts at `begin`, its newline included.
+size_t LineEnd(std::string_view text, size_t begin) {
+  const size_t newline = text.find('\n', begin);
+  return newline == std::string_view::npos ? text.size() : newline + 1;
+}
+
+bool IsMarkerLine(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line == kEndOfText;
+}
+
+}  // namespace
+
+std::vector<Document> SplitDocuments(std::string_view text) {
+  std::vector<Document> documents;
+  size_t begin = 0;
+  size_t found = text.find(kEndOfText);
+  while (found != std::string_view::npos) {
+    const size_t end = LineEnd(text, found);
+    const bool line_start = found == 0 || text[found - 1] == '\n';
+    if (line_start && IsMarkerLine(text.substr(found, end - found))) {
+      documents.push_back({text.substr(begin, found - begin), true});
+      begin = end;
+    }
+    found = text.find(kEndOfText, end);
+  }
+  if (begin < text.size()) documents.push_back({text.substr(begin), false});
+  return documents;
+}
+
+void EncodeDocuments(const Tokenizer& tokenizer, std::string_view text, std::vector<int32_t>& out) {
+  for (const Document& document : SplitDocuments(text)) {
+    tokenizer.EncodeTo(document.text, out);
+    if (!document.ended) continue;
+    Check(tokenizer.special().eot >= 0, "[tokenizer] the text has ", kEndOfText, " lines but the ",
+          tokenizer.kind(),
+          " tokenizer has no end-of-text id; use another tokenizer or turn data.split_documents off");
+    out.push_back(tokenizer.special().eot);
+  }
+}
+
+}  // namespace lattice::text

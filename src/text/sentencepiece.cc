@@ -1,0 +1,169 @@
+#include "text/sentencepiece.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "text/documents.h"
+#include "text/sentencepiece_model.h"
+#include "text/word_cache.h"
+
+namespace lattice::text {
+namespace {
+
+using Processor = sentencepiece::SentencePieceProcessor;
+
+constexpr size_t kMaxModelBytes = size_t{256} << 20;
+// U+2581, which stands for a space in pieces.
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
+std::string WithSpaces(std::string_view piece) {
+  std::string out;
+  while (!piece.empty()) {
+    const bool mark = piece.starts_with(kSpaceMark);
+    out += mark ? ' ' : piece.front();
+    piece.remove_prefix(mark ? kSpaceMark.size() : 1);
+  }
+  return out;
+}
+
+// True when a piece has a space after something else: such a piece can join two words.
+bool JoinsWords(std::string_view piece) {
+  if (piece.find(' ') != std::string_view::npos) return true;
+  while (piece.starts_with(kSpaceMark)) piece.remove_prefix(kSpaceMark.size());
+  return piece.find(kSpaceMark) != std::string_view::npos;
+}
+
+// End of the first word of a text that is not empty: its spaces, then up to the next space. A mark in the
+// text itself is a space to the library, so a word does not end behind one.
+size_t WordEnd(std::string_view text) {
+  size_t end = 0;
+  do {
+    const size_t letters = text.find_first_not_of(' ', end);
+    end = std::min(text.find(' ', letters), text.size());
+  } while (end < text.size() && text.substr(0, end).ends_with(kSpaceMark));
+  return end;
+}
+
+// True when tokenising word by word, a word starting with its spaces, gives what tokenising the whole text
+// gives: pairs merge by their own score only (BPE), no pair reaches over the start of a word, and nothing but
+// the words themselves decides how they are normalised.
+bool WordsAreIndependent(const Processor& processor, const SentencePieceModel& model) {
+  if (!model.bpe || model.suffix_space || !model.dummy_prefix || model.remove_extra_spaces ||
+      !model.escape_spaces || model.normalizes) {
+    return false;
+  }
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    if (JoinsWords(processor.IdToPiece(id))) return false;
+  }
+  return !processor.IsUnknown(processor.PieceToId(std::string(kSpaceMark)));
+}
+
+// The byte that a piece such as <0x0A> stands for.
+char ByteOf(const std::string& piece) {
+  int value = 0;
+  const bool framed = piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>';
+  const auto result =
+      std::from_chars(piece.data() + (framed ? 3 : 0), piece.data() + piece.size() - 1, value, 16);
+  Check(framed && result.ec == std::errc() && result.ptr == piece.data() + 5,
+        "[sentencepiece] the byte piece \"", piece, "\" should read like <0x0A>");
+  return static_cast<char>(value);
+}
+
+// Text of each piece.
+std::vector<std::string> PieceTexts(const Processor& processor, const SentencePieceModel& model) {
+  std::vector<std::string> texts(static_cast<size_t>(processor.GetPieceSize()));
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    std::string& text = texts[static_cast<size_t>(id)];
+    const std::string& piece = processor.IdToPiece(id);
+    if (processor.IsByte(id)) {
+      text = ByteOf(piece);
+    } else if (processor.IsUnknown(id)) {
+      text = model.unknown;
+    } else if (!processor.IsControl(id)) {
+      text = piece == kEndOfText ? "" : WithSpaces(piece);
+    }
+  }
+  return texts;
+}
+
+SpecialIds SpecialIdsOf(const Processor& processor) {
+  SpecialIds ids{processor.bos_id(), processor.eos_id(), processor.eos_id()};
+  const int end = processor.PieceToId(std::string(kEndOfText));
+  if (!processor.IsUnknown(end)) ids.eot = end;
+  return ids;
+}
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::unique_ptr<Processor> processor, const SentencePieceModel& model,
+                         std::string content)
+      : Tokenizer("sentencepiece", processor->GetPieceSize(), SpecialIdsOf(*processor),
+                  {{std::string(kSentencePieceFile), std::move(content)}}),
+        texts_(PieceTexts(*processor, model)),
+        drop_first_space_(model.dummy_prefix || model.remove_extra_spaces),
+        by_word_(WordsAreIndependent(*processor, model)),
+        space_id_(processor->PieceToId(std::string(kSpaceMark))),
+        processor_(std::move(processor)) {}
+
+  void EncodeTo(std::string_view text, std::vector<int32_t>& out) const override {
+    if (!by_word_) return EncodeByLibrary(text, out);
+    for (bool first = true; !text.empty(); first = false) {
+      const size_t end = WordEnd(text);
+      // The library puts a space in front of what it is given: the word's own first space is left out.
+      EncodeWord(text.substr(first ? 0 : 1, end - (first ? 0 : 1)), out);
+      text.remove_prefix(end);
+    }
+  }
+
+ protected:
+  void AppendToken(int32_t id, bool at_start, std::string& out) const override {
+    std::string_view text = texts_[static_cast<size_t>(id)];
+    if (at_start && drop_first_space_ && text.starts_with(' ')) text.remove_prefix(1);
+    out += text;
+  }
+
+ private:
+  void EncodeByLibrary(std::string_view text, std::vector<int32_t>& out) const {
+    std::vector<int> ids;
+    const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), &ids);
+    Check(status.ok(), "[sentencepiece] cannot encode: ", status.error_message());
+    out.insert(out.end(), ids.begin(), ids.end());
+  }
+
+  void EncodeWord(std::string_view word, std::vector<int32_t>& out) const {
+    if (word.empty()) return out.push_back(space_id_);
+    if (cache_.Append(word, out)) return;
+    const size_t before = out.size();
+    EncodeByLibrary(word, out);
+    cache_.Store(word, std::span(out).subspan(before));
+  }
+
+  std::vector<std::string> texts_;
+  bool drop_first_space_;
+  bool by_word_;
+  int32_t space_id_;
+  std::unique_ptr<Processor> processor_;
+  mutable WordCache cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> ParseSentencePiece(std::string content, const std::string& source) {
+  const SentencePieceModel model = InspectSentencePiece(content, source);
+  Check(!model.denormalizes, "[sentencepiece] ", source,
+        " has a denormalisation table, which is not supported");
+  auto processor = std::make_unique<Processor>();
+  const auto status = processor->LoadFromSerializedProto(absl::string_view(content.data(), content.size()));
+  Check(status.ok(), "[sentencepiece] ", source, " is not a SentencePiece model: ", status.error_message());
+  return std::make_unique<SentencePieceTokenizer>(std::move(processor), model, std::move(content));
+}
+
+std::unique_ptr<Tokenizer> LoadSentencePiece(const std::filesystem::path& path) {
+  return ParseSentencePiece(io::ReadFile(path, kMaxModelBytes), path.string());
+}
+
+}  // namespace lattice::text

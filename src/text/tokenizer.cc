@@ -1,0 +1,48 @@
+#include "text/tokenizer.h"
+
+#include "base/error.h"
+#include "io/hash.h"
+
+namespace lattice::text {
+namespace {
+
+std::string HashOf(std::string_view kind, std::span<const TokenizerFile> files) {
+  io::Sha256 hash;
+  hash.Update(kind);
+  for (const TokenizerFile& file : files) {
+    // Lengths keep the files apart.
+    hash.Update(StrCat("\n", file.name, " ", file.content.size(), "\n"));
+    hash.Update(file.content);
+  }
+  return hash.Finish();
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special,
+                     std::vector<TokenizerFile> files)
+    : kind_(kind),
+      vocab_size_(vocab_size),
+      special_(special),
+      files_(std::move(files)),
+      hash_(HashOf(kind_, files_)) {}
+
+std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  EncodeTo(text, ids);
+  return ids;
+}
+
+void Tokenizer::DecodeTo(int32_t id, bool at_start, std::string& out) const {
+  Check(id >= 0 && id < vocab_size_, "[tokenizer] there is no token ", id, "; ids are 0 to ",
+        vocab_size_ - 1);
+  AppendToken(id, at_start, out);
+}
+
+std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
+  std::string text;
+  for (const int32_t id : ids) DecodeTo(id, text.empty(), text);
+  return text;
+}
+
+}  // namespace lattice::text

@@ -1,0 +1,88 @@
+// Text to token ids and back.
+#ifndef LATTICE_TEXT_TOKENIZER_H_
+#define LATTICE_TEXT_TOKENIZER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lattice::text {
+
+// -1: the tokenizer has no such id.
+struct SpecialIds {
+  int32_t bos = -1;
+  int32_t eos = -1;
+  int32_t eot = -1;  // end of text: between documents
+};
+
+// A file that belongs to a tokenizer, under the name it has in a checkpoint.
+struct TokenizerFile {
+  std::string name;
+  std::string content;
+};
+
+// Immutable; every method may be called from several threads at once.
+//
+// Text is only text: nothing in it ever becomes a special id. Special ids decode to nothing.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // "bytes", "sentencepiece" or "bpe".
+  std::string_view kind() const { return kind_; }
+  int32_t vocab_size() const { return vocab_size_; }
+  const SpecialIds& special() const { return special_; }
+  std::span<const TokenizerFile> files() const { return files_; }
+  // 64 hexadecimal digits over kind and files: equal hashes give equal tokens. Shards and checkpoints carry
+  // it.
+  const std::string& hash() const { return hash_; }
+
+  // Appends the ids of `text`, any bytes. What is not UTF-8: bytes and bpe keep it exactly, sentencepiece
+  // reads U+FFFD in its place (text/utf8.h counts such bytes).
+  virtual void EncodeTo(std::string_view text, std::vector<int32_t>& out) const = 0;
+  std::vector<int32_t> Encode(std::string_view text) const;
+
+  // Appends the bytes of one token, which may end or begin inside a character. `at_start`: no byte of this
+  // text has come before (sentencepiece drops the space it put there). Throws Error for an id that does not
+  // exist.
+  void DecodeTo(int32_t id, bool at_start, std::string& out) const;
+  std::string Decode(std::span<const int32_t> ids) const;
+
+ protected:
+  Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special, std::vector<TokenizerFile> files);
+
+  // DecodeTo() after the check of the id.
+  virtual void AppendToken(int32_t id, bool at_start, std::string& out) const = 0;
+
+ private:
+  std::string_view kind_;
+  int32_t vocab_size_;
+  SpecialIds special_;
+  std::vector<TokenizerFile> files_;
+  std::string hash_;
+};
+
+// Opens by what the user writes:
+//   bytes                       256 bytes and one id for the end of text
+//   FILE.model                  SentencePiece
+//   [NAME.]vocab.json           byte-level BPE with [NAME.]merges.txt beside it
+//   DIRECTORY                   with lattice_tokenizer.json (a checkpoint), or tokenizer.model, or vocab.json
+//   and
+//                               merges.txt
+// Throws Error that says what was looked for. In a checkpoint the files must have the recorded hash.
+std::unique_ptr<Tokenizer> OpenTokenizer(const std::string& spec);
+
+// Writes the tokenizer's files and lattice_tokenizer.json into a directory that exists.
+void SaveTokenizer(const Tokenizer& tokenizer, const std::filesystem::path& directory);
+
+inline constexpr std::string_view kTokenizerFile = "lattice_tokenizer.json";
+
+}  // namespace lattice::text
+
+#endif  // LATTICE_TEXT_TOKENIZER_H_

@@ -1,0 +1,52 @@
+#include "text/unicode.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+namespace lattice::text {
+namespace {
+
+struct CodeRange {
+  uint32_t first;
+  uint32_t last;
+};
+
+#include "text/unicode_ranges.inc"
+
+bool Contains(std::span<const CodeRange> ranges, uint32_t code) {
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), code,
+                       [](uint32_t value, const CodeRange& range) { return value < range.first; });
+  return after != ranges.begin() && code <= std::prev(after)->last;
+}
+
+bool IsSpace(uint32_t code) {
+  return (code >= 0x9 && code <= 0xD) || code == 0x20 || code == 0x85 || code == 0xA0 || code == 0x1680 ||
+         (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||
+         code == 0x205F || code == 0x3000;
+}
+
+CharClass Search(uint32_t code) {
+  if (IsSpace(code)) return CharClass::kSpace;
+  if (Contains(kLetters, code)) return CharClass::kLetter;
+  return Contains(kNumbers, code) ? CharClass::kNumber : CharClass::kOther;
+}
+
+// Most text is Latin: a table instead of the search.
+constexpr uint32_t kTableSize = 0x180;
+
+}  // namespace
+
+CharClass ClassOf(char32_t code) {
+  static const auto kTable = [] {
+    std::array<CharClass, kTableSize> table;
+    for (uint32_t i = 0; i < kTableSize; ++i) table[i] = Search(i);
+    return table;
+  }();
+  return code < kTableSize ? kTable[code] : Search(code);
+}
+
+}  // namespace lattice::text
