@@ -1,0 +1,90 @@
+"""Training speed of the language models beside this machine's matrix products and a LLaMA in PyTorch.
+
+    ./lattice bench train                      110m, T=512, float32 and (where the CPU has it) bf16
+    ./lattice bench train --seq-len 4096 --peers compiled
+    ./lattice bench train --peers none --mixers lattice_dec,deltanet --json out.json
+
+The fraction is tokens/s over what the measured GEMM rate allows at 6 operations a parameter and token.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measure import ROOT, run_child  # noqa: E402
+
+STEP = ROOT / "build" / "release" / "bin" / "lattice_bench_train"
+
+
+def ours(args, mixer, precision):
+    command = [str(STEP), str(args.config), str(args.tokens), str(args.seq_len), str(args.steps), precision, mixer]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode != 0:
+        sys.exit(f"[bench train] {' '.join(command)} failed: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def peer(args, shape, precision, compiled, reference):
+    job = dict(shape, compile=compiled, precision=precision, tokens=args.tokens, length=args.seq_len, steps=args.steps)
+    row = run_child(Path(__file__).with_name("llama.py"), job, threads=args.threads, timeout=1500)
+    name = "LLaMA, PyTorch " + ("compiled" if compiled else "eager")
+    if "error" in row:
+        return dict(mixer=name, precision=precision, error=row["error"])
+    bound = reference["gemm_gflops"] * 1e9 / (6 * row["parameters"])
+    return dict(mixer=name, precision=precision, tokens_per_s=row["tokens_per_s"], fraction=row["tokens_per_s"] / bound,
+                gemm_gflops=reference["gemm_gflops"])
+
+
+def shape_of(config):
+    model = tomllib.loads(Path(config).read_text())["model"]
+    hidden = model.get("hidden") or -(-8 * model["width"] // 48) * 16
+    return dict(vocabulary=model["vocab_size"], layers=model["layers"], width=model["width"], heads=model["heads"],
+                hidden=hidden)
+
+
+def has_bf16():
+    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./lattice bench train", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", default=str(ROOT / "configs" / "110m.toml"))
+    parser.add_argument("--mixers", default="lattice_dec", help="comma-separated")
+    parser.add_argument("--precisions", default="fp32,bf16" if has_bf16() else "fp32")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens per micro-batch")
+    parser.add_argument("--seq-len", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--peers", default="eager,compiled", help="eager, compiled, none")
+    parser.add_argument("--json", help="write the rows to this file, - for standard output")
+    args = parser.parse_args()
+
+    rows = []
+    for precision in args.precisions.split(","):
+        subjects = [ours(args, mixer, precision) for mixer in args.mixers.split(",")]
+        rows += subjects
+        for name in [p for p in args.peers.split(",") if p != "none"]:
+            rows.append(peer(args, shape_of(args.config), precision, name == "compiled", subjects[0]))
+    if args.json == "-":
+        print(json.dumps(rows, indent=1))
+        return
+    print(f"{'model':28} {'precision':9} {'tokens/s':>9} {'GF/s':>7} {'of GEMM bound':>13}")
+    for row in rows:
+        if "error" in row:
+            print(f"{row['mixer']:28} {row['precision']:9} failed: {row['error']}")
+            continue
+        print(f"{row['mixer']:28} {row['precision']:9} {row['tokens_per_s']:9.1f} {row['gemm_gflops']:7.0f} "
+              f"{row['fraction']:13.3f}")
+    if args.json:
+        Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
