@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/row_norm.h"
+#include "ops/swiglu.h"
 
 namespace lattice::nn {
 namespace {
@@ -36,7 +37,7 @@ at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind) {
 }
 
 at::Tensor SwiGlu(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down) {
-  return Linear(at::silu(Linear(x, gate)) * Linear(x, up), down);
+  return Linear(SiluTimes(Linear(x, gate), Linear(x, up)), down);
 }
 
 at::Tensor Rotate(const at::Tensor& x, int64_t first, double theta, int64_t period) {

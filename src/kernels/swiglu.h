@@ -1,0 +1,17 @@
+// The product in the middle of a SwiGLU: y = silu(a) b, silu(a) = a / (1 + exp(-a)), over n elements.
+#ifndef LATTICE_KERNELS_SWIGLU_H_
+#define LATTICE_KERNELS_SWIGLU_H_
+
+#include <cstdint>
+
+namespace lattice::kernels {
+
+void SwiGluForward(const float* a, const float* b, int64_t n, float* y);
+void SwiGluForward(const double* a, const double* b, int64_t n, double* y);
+
+void SwiGluBackward(const float* a, const float* b, const float* dy, int64_t n, float* da, float* db);
+void SwiGluBackward(const double* a, const double* b, const double* dy, int64_t n, double* da, double* db);
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_SWIGLU_H_
