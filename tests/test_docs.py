@@ -11,7 +11,8 @@ OURS = ("recurrence.md", "errata.md")
 
 def blocks(name):
     text = (DOCS / name).read_text()
-    return [(name, text[: m.start()].count("\n") + 1, m.group(1)) for m in re.finditer(r"```python\n(.*?)```", text, re.S)]
+    found = re.finditer(r"```python\n(.*?)```", text, re.S)
+    return [(name, text[: m.start()].count("\n") + 1, m.group(1)) for m in found]
 
 
 @pytest.mark.parametrize("name,line,code", blocks("recurrence.md"), ids=lambda x: str(x) if isinstance(x, int) else "")

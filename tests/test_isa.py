@@ -27,7 +27,8 @@ def test_golden_vectors(isa):
     missing = set(NEEDS[isa]) - cpu_flags()
     if missing:
         pytest.skip(f"this CPU has no {', '.join(sorted(missing))}")
-    done = python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "test_scan_golden.py", "test_rules_golden.py", isa=isa)
+    done = python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "test_scan_golden.py", "test_rules_golden.py",
+                  isa=isa)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 

@@ -73,7 +73,8 @@ def matrix_form(S, G, W, R, H, Q):
 def test_6_the_matrix_form_with_lambda_defined_and_f_transposed():
     S, K, V, Q, gamma, mu = one_head(5, 8, 6)
     inputs = batched(S, K, V, Q, gamma, mu)
-    H, G, W, R = (x[0, :, 0] for x in chunk_ref.frozen_terms(*inputs[:3], *inputs[4:], objective="dec", normalize="token"))
+    frozen = chunk_ref.frozen_terms(*inputs[:3], *inputs[4:], objective="dec", normalize="token")
+    H, G, W, R = (x[0, :, 0] for x in frozen)
     Y, S_end = matrix_form(S, G, W, R, H, Q)
     Y_loop, S_loop = chunk_ref.chunk_forward(*inputs, method="linear1", chunk=5)
     np.testing.assert_allclose(Y, Y_loop[0, :, 0], atol=1e-12)

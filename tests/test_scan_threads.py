@@ -83,13 +83,15 @@ def test_views_work_and_are_bit_equal(layout, dtype):
 def test_broadcast_inputs_and_cotangents():
     """Stride zero in the inputs (one gate for all heads) and in the cotangent (a plain sum)."""
     inputs = make(T=40)
-    expanded = dict(inputs, gamma=inputs["gamma"][:, :, :1].expand(2, 40, 2), state=inputs["state"][:1].expand(2, 2, 4, 6))
+    expanded = dict(inputs, gamma=inputs["gamma"][:, :, :1].expand(2, 40, 2),
+                    state=inputs["state"][:1].expand(2, 2, 4, 6))
     y, state = lattice.scan(**expanded)
     y_full, state_full = lattice.scan(**{name: x.contiguous() for name, x in expanded.items()})
     assert torch.equal(y, y_full) and torch.equal(state, state_full)
     k = inputs["k"].clone().requires_grad_()
     summed = torch.autograd.grad(lattice.scan(**dict(inputs, k=k))[0].sum(), k)[0]
-    given = torch.autograd.grad(lattice.scan(**dict(inputs, k=k))[0], k, torch.ones(2, 40, 2, 6, dtype=torch.float64))[0]
+    ones = torch.ones(2, 40, 2, 6, dtype=torch.float64)
+    given = torch.autograd.grad(lattice.scan(**dict(inputs, k=k))[0], k, ones)[0]
     assert torch.equal(summed, given)
 
 
