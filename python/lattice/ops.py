@@ -3,6 +3,8 @@
 import torch
 
 _METHODS = ("exact",)
+# Read once: torch.compile cannot look into the operator that lists them.
+_RULES = [name for name in torch.ops.lattice.rules() if not name.startswith("lattice_")] + ["softmax_attention"]
 _RECUR_METHODS = ("exact", "chunk")
 
 
@@ -38,8 +40,8 @@ def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=N
     [B,P,H,*]. method "exact" goes token by token; "chunk" is the same recurrence as products of matrices over chunks
     of `chunk` tokens, on any device, for linear_attention, mamba2, gla, deltanet and gated_deltanet.
     """
-    if rule not in rules():
-        raise ValueError(f"[recur] unknown rule {rule!r}; the rules are: {', '.join(rules())}")
+    if rule not in _RULES:
+        raise ValueError(f"[recur] unknown rule {rule!r}; the rules are: {', '.join(_RULES)}")
     if method not in _RECUR_METHODS:
         raise ValueError(f"[recur] method is {method!r}; the choices are {', '.join(map(repr, _RECUR_METHODS))}")
     if method == "chunk":
@@ -56,8 +58,7 @@ def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=N
 
 def rules():
     """The names recur takes."""
-    recurrent = [name for name in torch.ops.lattice.rules() if not name.startswith("lattice_")]
-    return recurrent + ["softmax_attention"]
+    return list(_RULES)
 
 
 def _state_shape(k, v):

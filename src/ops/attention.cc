@@ -29,6 +29,14 @@ void CheckAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
                     "; both must be [B,T,H,M]");
   TORCH_CHECK_VALUE(v.sizes().slice(0, 3) == q.sizes().slice(0, 3), "[recur] v has shape ", v.sizes(),
                     " but q has ", q.sizes(), "; v must be [B,T,H,D]");
+  for (const auto& [name, x] : {std::pair{"k", &k}, {"v", &v}}) {
+    TORCH_CHECK_TYPE(x->scalar_type() == q.scalar_type(), "[recur] ", name, " is ", x->scalar_type(),
+                     " but q is ", q.scalar_type(), "; use one type for q, k and v");
+    TORCH_CHECK_VALUE(x->device() == q.device(), "[recur] ", name, " is on ", x->device(), " but q is on ",
+                      q.device(), "; move them to one device");
+  }
+  TORCH_CHECK_TYPE(at::isFloatingType(q.scalar_type()), "[recur] q is ", q.scalar_type(),
+                   "; it must be a floating-point type");
   TORCH_CHECK_VALUE(q.size(1) >= 1, "[recur] T is 0: there must be at least one token, got q of shape ",
                     q.sizes());
 }
@@ -37,8 +45,12 @@ at::Tensor Append(const char* name, const std::optional<at::Tensor>& past, const
   if (!past.has_value()) return now;
   const bool fits =
       past->dim() == 4 && past->size(0) == now.size(0) && past->sizes().slice(2) == now.sizes().slice(2);
-  TORCH_CHECK_VALUE(fits, "[recur] the cached ", name, " have shape ", past->sizes(),
+  TORCH_CHECK_VALUE(fits, "[recur] the cached ", name, " in state have shape ", past->sizes(),
                     " but this call's have ", now.sizes(), "; pass the state that an earlier call returned");
+  TORCH_CHECK_TYPE(past->scalar_type() == now.scalar_type(), "[recur] the cached ", name, " in state are ",
+                   past->scalar_type(), " but this call's are ", now.scalar_type(), "; use one type");
+  TORCH_CHECK_VALUE(past->device() == now.device(), "[recur] the cached ", name, " in state are on ",
+                    past->device(), " but this call's are on ", now.device(), "; move them to one device");
   return at::cat({*past, now}, 1);
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <sstream>
 #include <vector>
 
@@ -53,8 +54,24 @@ class Checker {
     TORCH_CHECK_VALUE(v[2] == H_, op_, " v has ", v[2], " heads but q has ", H_, "; pass v of shape ",
                       Print(Shape{B_, T_, H_, D_}));
     TORCH_CHECK_VALUE(T_ >= 1, op_, " T is 0: there must be at least one token, got q of shape ", Print(q));
+    CheckCountable();
     TORCH_CHECK_VALUE(B_ >= 1 && H_ >= 1 && M_ >= 1 && D_ >= 1, op_, " every size must be at least 1, got q ",
                       Print(q), " and v ", Print(v));
+  }
+
+  // The bytes of the largest tensors, inputs, states and kept states, must be countable in 63 bits.
+  void CheckCountable() {
+    const auto B = B_.maybe_as_int(), T = T_.maybe_as_int(), H = H_.maybe_as_int();
+    const auto M = M_.maybe_as_int(), D = D_.maybe_as_int();
+    if (!B || !T || !H || !M || !D) return;
+    int64_t tokens = 0, slots = 0, state = 0, bytes = 0;
+    const bool overflows =
+        __builtin_mul_overflow(*B, *T, &tokens) || __builtin_mul_overflow(tokens, *H, &tokens) ||
+        __builtin_mul_overflow(*M, *D, &state) || __builtin_add_overflow(*M, *D, &slots) ||
+        __builtin_mul_overflow(tokens, std::max(slots, state / kernels::kBlock + 1), &bytes) ||
+        __builtin_mul_overflow(bytes, int64_t{sizeof(double)}, &bytes);
+    TORCH_CHECK_VALUE(!overflows, op_, " the sizes B,T,H,M,D = ", *B, ",", *T, ",", *H, ",", *M, ",", *D,
+                      " are expected to fit into memory, but their product overflows; use smaller tensors");
   }
 
   void Gate(const char* name, const OptionalTensor& gate, unsigned bit, bool slots) {

@@ -136,10 +136,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_n
   Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
   CheckInputs(rule, normalize, in);
   CheckKernelTypes(rule, in);
-  const Prepared prepared(rule, std::move(in));
   at::Tensor y = at::empty(v.sizes(), state.options());
   at::Tensor state_out = at::empty(state.sizes(), state.options());
-  at::Tensor checkpoints = Checkpoints(rule, prepared.in, keep);
+  at::Tensor checkpoints = Checkpoints(rule, in, keep);
+  const Prepared prepared(rule, std::move(in));
   AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_forward", [&] {
     kernels::ForwardProblem<scalar_t> p;
     prepared.Fill(rule, normalize, p);
