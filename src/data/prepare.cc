@@ -1,0 +1,143 @@
+#include "data/prepare.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+
+#include "base/error.h"
+#include "data/corpus.h"
+#include "io/hash.h"
+#include "text/utf8.h"
+
+namespace lattice::data {
+namespace {
+
+using Documents = std::vector<text::Document>;
+
+constexpr std::string_view kCacheVersion = "1";
+// Bytes are tokens one by one, so a text can be cut anywhere; other tokenizers see whole documents.
+constexpr size_t kBytePiece = size_t{1} << 22;
+
+void AppendDocument(const text::Tokenizer& tokenizer, std::string_view text, TokenStoreWriter& writer) {
+  const size_t piece = tokenizer.kind() == "bytes" ? kBytePiece : text.size();
+  std::vector<int32_t> ids;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, piece);
+    ids.clear();
+    tokenizer.EncodeTo(part, ids);
+    writer.Append(ids, static_cast<int64_t>(part.size()));
+    text.remove_prefix(part.size());
+  }
+}
+
+void WriteStore(const std::filesystem::path& directory, const Documents& documents,
+                const text::Tokenizer& tokenizer) {
+  TokenStoreWriter writer(directory, tokenizer.hash());
+  const int32_t eot = tokenizer.special().eot;
+  for (const text::Document& document : documents) {
+    AppendDocument(tokenizer, document.text, writer);
+    if (document.ended && eot >= 0) writer.Append({&eot, 1}, 0);
+  }
+  writer.Finish();
+}
+
+// The store of that name in the cache when it is there and whole.
+std::optional<TokenStore> FromCache(const std::filesystem::path& directory, const text::Tokenizer& tokenizer,
+                                    const Notes& notes) {
+  if (!IsTokenStore(directory)) return std::nullopt;
+  try {
+    return TokenStore(directory, tokenizer.hash());
+  } catch (const Error& error) {
+    if (notes) notes(StrCat("the token cache is made again: ", error.what()));
+    std::filesystem::remove_all(directory);
+    return std::nullopt;
+  }
+}
+
+TokenStore CachedStore(const std::filesystem::path& directory, const Documents& documents,
+                       const text::Tokenizer& tokenizer, const Notes& notes) {
+  if (std::optional<TokenStore> store = FromCache(directory, tokenizer, notes)) return std::move(*store);
+  std::filesystem::path temporary = directory;
+  temporary += StrCat(".tmp-", ::getpid());
+  std::filesystem::remove_all(temporary);
+  WriteStore(temporary, documents, tokenizer);
+  std::error_code failed;
+  std::filesystem::rename(temporary, directory, failed);
+  // Another process may have been faster: its store is the same.
+  if (failed) std::filesystem::remove_all(temporary);
+  return TokenStore(directory, tokenizer.hash());
+}
+
+void CheckMarkers(const Corpus& corpus, const text::Tokenizer& tokenizer) {
+  Check(!corpus.has_markers() || tokenizer.special().eot >= 0, "[data] the text has ", text::kEndOfText,
+        " lines but the ", tokenizer.kind(),
+        " tokenizer has no end-of-text id; use another tokenizer or set data.split_documents=false");
+}
+
+void ReportInvalid(const Documents& documents, const text::Tokenizer& tokenizer, const Notes& notes) {
+  if (!notes || tokenizer.kind() != "sentencepiece") return;
+  size_t invalid = 0;
+  for (const text::Document& document : documents) invalid += text::CountInvalidUtf8(document.text);
+  if (invalid > 0) notes(StrCat(invalid, " bytes are not UTF-8; SentencePiece reads U+FFFD in their place"));
+}
+
+// Name of a store made from `corpus`.
+std::string CacheName(const Corpus& corpus, const text::Tokenizer& tokenizer, std::string_view part,
+                      double fraction) {
+  const std::string key =
+      StrCat(kCacheVersion, " ", corpus.hash(), " ", corpus.bytes(), " ", fraction, " ", tokenizer.hash());
+  return StrCat("tokens-", io::Sha256Hex(key).substr(0, 16), "-", part);
+}
+
+struct Source {
+  std::filesystem::path cache;
+  const text::Tokenizer& tokenizer;
+  bool split_documents;
+  const Notes& notes;
+
+  TokenStore Whole(const std::filesystem::path& path) const {
+    if (IsTokenStore(path)) return TokenStore(path, tokenizer.hash());
+    const Corpus corpus(path, split_documents);
+    CheckMarkers(corpus, tokenizer);
+    ReportInvalid(corpus.documents(), tokenizer, notes);
+    return CachedStore(cache / CacheName(corpus, tokenizer, "all", 0), corpus.documents(), tokenizer, notes);
+  }
+
+  PreparedData Halves(const std::filesystem::path& path, double fraction) const {
+    const Corpus corpus(path, split_documents);
+    CheckMarkers(corpus, tokenizer);
+    ReportInvalid(corpus.documents(), tokenizer, notes);
+    const Split split = HoldOut(corpus.documents(), fraction);
+    TokenStore train =
+        CachedStore(cache / CacheName(corpus, tokenizer, "train", fraction), split.train, tokenizer, notes);
+    if (split.valid.empty()) return {std::move(train), std::nullopt};
+    return {std::move(train), CachedStore(cache / CacheName(corpus, tokenizer, "valid", fraction),
+                                          split.valid, tokenizer, notes)};
+  }
+};
+
+}  // namespace
+
+PreparedData Prepare(const model::DataConfig& config, const text::Tokenizer& tokenizer,
+                     const std::filesystem::path& cache, const Notes& notes) {
+  const Source source = {cache, tokenizer, config.split_documents, notes};
+  if (!config.valid.empty()) return {source.Whole(config.train), source.Whole(config.valid)};
+  if (IsTokenStore(config.train) || config.valid_fraction == 0)
+    return {source.Whole(config.train), std::nullopt};
+  return source.Halves(config.train, config.valid_fraction);
+}
+
+std::vector<int64_t> BytesPerToken(const text::Tokenizer& tokenizer) {
+  std::vector<int64_t> bytes(static_cast<size_t>(tokenizer.vocab_size()));
+  std::string piece;
+  for (size_t id = 0; id < bytes.size(); ++id) {
+    piece.clear();
+    tokenizer.DecodeTo(static_cast<int32_t>(id), false, piece);
+    bytes[id] = static_cast<int64_t>(piece.size());
+  }
+  return bytes;
+}
+
+}  // namespace lattice::data

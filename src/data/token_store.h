@@ -1,0 +1,71 @@
+// The tokens of a corpus as one sequence, stored as a directory of token files: shard-00000.tokens, ... and
+// index.json, which is written last and makes the directory complete.
+#ifndef LATTICE_DATA_TOKEN_STORE_H_
+#define LATTICE_DATA_TOKEN_STORE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/token_file.h"
+
+namespace lattice::data {
+
+inline constexpr std::string_view kIndexFile = "index.json";
+
+// Read-only; several threads may read.
+class TokenStore {
+ public:
+  // Throws Error when the directory is incomplete, a shard is damaged or of another tokenizer (hash given, 64
+  // digits).
+  TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash);
+
+  int64_t tokens() const { return ends_.empty() ? 0 : ends_.back(); }
+  int64_t text_bytes() const { return text_bytes_; }
+  // 16 hexadecimal digits that change with the content: order and checksums of the shards.
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  // Copies tokens [begin, begin + out.size()), over the borders of shards. Throws Error when they do not
+  // exist.
+  void Read(int64_t begin, std::span<int64_t> out) const;
+
+ private:
+  std::vector<TokenFile> shards_;
+  std::vector<int64_t> ends_;  // tokens up to and including each shard
+  int64_t text_bytes_ = 0;
+  std::string fingerprint_;
+};
+
+// Writes a store, shard by shard in bounded memory. One thread at a time. Without Finish() the directory
+// stays incomplete, which TokenStore refuses.
+class TokenStoreWriter {
+ public:
+  static constexpr int64_t kShardTokens = int64_t{1} << 24;
+
+  // Creates the directory, which must not hold a complete store.
+  TokenStoreWriter(const std::filesystem::path& directory, const std::string& tokenizer_hash,
+                   int64_t shard_tokens = kShardTokens);
+
+  // `text_bytes` is the text behind `tokens`.
+  void Append(std::span<const int32_t> tokens, int64_t text_bytes);
+  void Finish();
+
+ private:
+  void WriteShard(size_t count);
+
+  std::filesystem::path directory_;
+  std::string tokenizer_hash_;
+  size_t shard_tokens_;
+  std::vector<int32_t> pending_;
+  int64_t pending_bytes_ = 0;
+  int shards_ = 0;
+};
+
+// True when `directory` holds a complete store.
+bool IsTokenStore(const std::filesystem::path& directory);
+
+}  // namespace lattice::data
+
+#endif  // LATTICE_DATA_TOKEN_STORE_H_
