@@ -30,6 +30,13 @@ def test_help_lists_every_subcommand_with_examples():
     assert "Examples\n  ./lattice demo" in result.stdout
 
 
+def test_help_lists_the_subcommands_of_the_program():
+    program = run(ROOT / "build" / "release" / "bin" / "lattice", "--help")
+    commands = re.findall(r"^  ([a-z]\w*)  ", program.stdout.partition("Subcommands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  (\w+)  ", (ROOT / "tools" / "launcher" / "help.txt").read_text(), re.MULTILINE)
+    assert "demo" in commands and set(commands) <= set(listed)
+
+
 @pytest.mark.parametrize("command", OWN_COMMANDS)
 def test_subcommand_help_shows_an_example(command):
     result = run(ROOT / "lattice", command, "--help")
@@ -87,7 +94,7 @@ class Tree:
         for name in ["lattice", "requirements.txt", "CMakeLists.txt", "CMakePresets.json"]:
             shutil.copy(ROOT / name, path)
         shutil.copytree(ROOT / "tools" / "launcher", path / "tools" / "launcher")
-        for name in ["src", "cmake", "stand-ins"]:
+        for name in ["src", "cmake", "bench", "examples", "stand-ins"]:
             (path / name).mkdir()
         for name, body in STAND_INS.items():
             (path / "stand-ins" / name).write_text(f"#!/bin/bash\n{body}\n")

@@ -7,8 +7,8 @@ readonly PYTHON=$ROOT/.venv/bin/python
 readonly LOG=$ROOT/build/setup.log
 readonly PACKAGES=$ROOT/tools/launcher/packages.txt
 readonly VENV_STAMP=$ROOT/.venv/.lattice-stamp
-# What a build depends on; paths relative to ROOT. A directory is newer when a file was added or removed.
-readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src tools/launcher/packages.txt .venv/.lattice-stamp)
+# What a build depends on: the files, other than Python's, in these paths relative to ROOT.
+readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples tools/launcher/packages.txt .venv/.lattice-stamp)
 
 say() { printf '[lattice] %s\n' "$*" >&2; }
 die() { say "error: $*" && exit 1; }
@@ -122,7 +122,7 @@ link_package() {
 build_ready() {
   local stamp=$ROOT/build/$1/.stamp
   [[ -f $stamp ]] || return 1
-  [[ -z $(cd "$ROOT" && find "${SOURCES[@]}" -newer "$stamp" -print -quit) ]]
+  [[ -z $(cd "$ROOT" && find "${SOURCES[@]}" -type f ! -name '*.py*' -newer "$stamp" -print -quit) ]]
 }
 
 configure() { logged "$STEP configuring (preset $preset)" configure_preset "$preset"; }
