@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "base/error.h"
+#include "io/file.h"
 #include "io/safetensors.h"
 #include "io/testing.h"
 #include "model/mixers.h"
@@ -143,6 +145,30 @@ TEST(Tensors, NamesAreUniqueAndOnlyMatricesAndConvolutionsDecay) {
       EXPECT_EQ(tensor.decay, matrix && !IsGate(tensor.name));
     }
   }
+}
+
+// docs/checkpoint-format.md names every tensor there is, and none else.
+TEST(Tensors, AreTheDocumentedOnes) {
+  std::set<std::string> expected, documented;
+  for (const MixerInfo& mixer : Mixers()) {
+    ModelConfig config;
+    config.mixer = mixer.name;
+    config.vocab_size = 10;
+    config.layers = 1;
+    config.tie_embedding = false;
+    for (const TensorInfo& tensor : ModelTensors(config)) {
+      const bool block = tensor.name.starts_with("blocks.0.");
+      expected.insert(block ? StrCat("blocks.i.", tensor.name.substr(9)) : tensor.name);
+    }
+  }
+  const std::string page = io::ReadFile("docs/checkpoint-format.md");
+  for (size_t begin = page.find('`'); begin != std::string::npos; begin = page.find('`', begin + 1)) {
+    const std::string word = page.substr(begin + 1, page.find('`', begin + 1) - begin - 1);
+    for (const char* start : {"blocks.i.", "embed.", "final_norm.", "head."}) {
+      if (word.starts_with(start)) documented.insert(word);
+    }
+  }
+  EXPECT_EQ(documented, expected);
 }
 
 TEST(Tensors, NeedAVocabularyAndAValidConfig) {
