@@ -1,0 +1,72 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/text_generation.h"
+#include "train/format.h"
+
+namespace lattice::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string prompt;
+  int threads = 0;
+  GenerationOptions generation;
+};
+
+std::string ReadAll(std::istream& input) { return {std::istreambuf_iterator<char>(input), {}}; }
+
+int Generate(const Options& options) {
+  const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
+  Generator generator(options.model, options.threads);
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  if (terminal && options.prompt != "-") std::cout << "\033[2m" << prompt << "\033[0m" << std::flush;
+  const GenerationFigures figures = generator.Generate(
+      prompt, options.generation, [](std::string_view text) { std::cout << text << std::flush; });
+  std::cout << std::endl;
+  if (terminal) {
+    std::cerr << "(" << figures.prompt_tokens << " tokens read in "
+              << train::DurationText(figures.prompt_seconds) << ", " << figures.tokens << " made, "
+              << train::CountText(static_cast<double>(figures.tokens) / std::max(figures.seconds, 1e-9))
+              << " a second)\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddGenerate(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
+  const auto options = std::make_shared<Options>();
+  SamplerOptions& sampler = options->generation.sampler;
+  command->add_option("--model", options->model, "run directory or checkpoint")->required();
+  command->add_option("--prompt", options->prompt, "text to continue; - reads standard input");
+  command->add_option("--tokens", options->generation.tokens, "tokens to make")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  command->add_option("--temperature", sampler.temperature, "0: always the most likely token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--top-k", sampler.top_k, "choose among the k most likely; 0: among all")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  command->add_option("--top-p", sampler.top_p, "choose among the most likely with this probability together")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--seed", options->generation.seed, "the same seed gives the same text")
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "threads; default: all cores")
+      ->check(CLI::Range(1, 4096));
+  command->footer(
+      "Example: ./lattice generate --model runs/book-lattice_dec-1 --prompt \"It was\" --tokens 200 --seed "
+      "1");
+  command->callback([options, &chosen] { chosen = [options] { return Generate(*options); }; });
+}
+
+}  // namespace lattice::cli

@@ -1,0 +1,141 @@
+#include <CLI/CLI.hpp>
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "model/checkpoint.h"
+#include "model/config.h"
+#include "model/cost.h"
+#include "model/tensors.h"
+#include "text/tokenizer.h"
+#include "train/format.h"
+#include "train/run_directory.h"
+
+namespace lattice::cli {
+namespace {
+
+struct Options {
+  std::string config;
+  std::string model;
+  std::vector<std::string> overrides;
+  int64_t context = 0;
+  bool json = false;
+};
+
+struct Subject {
+  model::ModelConfig model;
+  int64_t context;
+};
+
+Subject FromConfig(const Options& options) {
+  return AsUsage([&] {
+    model::Config config = model::LoadConfig(options.config, options.overrides);
+    if (config.model.vocab_size == 0) {
+      config.model.vocab_size = text::OpenTokenizer(config.data.tokenizer)->vocab_size();
+    }
+    return Subject{config.model, options.context > 0 ? options.context : config.train.seq_len};
+  });
+}
+
+// The weights must be those of the config.
+Subject FromCheckpoint(const Options& options) {
+  const std::filesystem::path checkpoint = train::FindCheckpoint(options.model);
+  const model::ModelConfig config = model::ReadModelConfig(checkpoint);
+  model::CheckWeights(config, io::Safetensors(checkpoint / model::kWeightsFile));
+  return {config, options.context > 0 ? options.context : 2048};
+}
+
+// Parameters by part, in the order of the parts.
+std::map<model::Part, int64_t> ByPart(const model::ModelConfig& config) {
+  std::map<model::Part, int64_t> parts;
+  for (const model::TensorInfo& tensor : model::ModelTensors(config)) parts[tensor.part] += tensor.Elements();
+  return parts;
+}
+
+void PrintJson(const Subject& subject) {
+  const model::ModelConfig& config = subject.model;
+  const model::ParameterCounts counts = model::CountParameters(config);
+  const model::Flops flops = model::FlopsPerToken(config, subject.context);
+  nlohmann::ordered_json parts;
+  for (const auto& [part, count] : ByPart(config)) parts[std::string(model::Name(part))] = count;
+  const nlohmann::ordered_json object = {
+      {"parameters",
+       {{"total", counts.total}, {"embedding", counts.embedding}, {"non_embedding", counts.non_embedding}}},
+      {"parts", parts},
+      {"context", subject.context},
+      {"state_bytes", model::StateBytes(config, subject.context)},
+      {"flops_per_token", flops.Forward()},
+      {"training_flops_per_token", flops.Training()},
+      {"model", nlohmann::ordered_json::parse(model::ModelToJson(config))},
+  };
+  std::cout << object.dump(2) << "\n";
+}
+
+void Row(const std::string& name, const std::string& figure, const std::string& note = "") {
+  std::cout << std::left << std::setw(24) << name << std::right << std::setw(16) << figure << "  " << note
+            << "\n";
+}
+
+void PrintTable(const Subject& subject) {
+  const model::ModelConfig& config = subject.model;
+  const model::ParameterCounts counts = model::CountParameters(config);
+  std::cout << config.mixer << ": " << config.layers << " layers, width " << config.width << ", "
+            << config.heads << " heads of " << config.Slots() << " slots x " << config.HeadDim()
+            << ", vocabulary " << config.vocab_size << "\n\n";
+  for (const auto& [part, count] : ByPart(config)) {
+    const double percent = 100.0 * static_cast<double>(count) / static_cast<double>(counts.total);
+    Row(std::string(model::Name(part)), train::Grouped(count), train::Fixed(percent, 1) + " %");
+  }
+  Row("parameters", train::Grouped(counts.total));
+  Row("  without embedding", train::Grouped(counts.non_embedding));
+  const int64_t state = model::StateBytes(config, subject.context);
+  const bool grows = model::StateBytes(config, 2 * subject.context) != state;
+  Row("state of a sequence", train::BytesText(state),
+      grows ? StrCat("after ", subject.context, " tokens; it grows") : "whatever its length");
+  const model::Flops flops = model::FlopsPerToken(config, subject.context);
+  Row("flops per token", train::CountText(static_cast<double>(flops.Forward())),
+      StrCat("forward, of it in the mixer ", train::CountText(static_cast<double>(flops.mixer))));
+  Row("  training", train::CountText(static_cast<double>(flops.Training())), "forward and backward");
+}
+
+int Inspect(const Options& options) {
+  if (options.model.empty() == options.config.empty()) {
+    throw UsageError("pass either --config FILE or --model RUN, to say what to inspect");
+  }
+  if (!options.model.empty() && !options.overrides.empty()) {
+    throw UsageError("--set changes a --config; a trained --model is what it is");
+  }
+  const Subject subject = options.model.empty() ? FromConfig(options) : FromCheckpoint(options);
+  if (options.json) {
+    PrintJson(subject);
+  } else {
+    PrintTable(subject);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("inspect", "Show parameters, state and cost of a model");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--config", options->config, "configuration, such as configs/110m.toml");
+  command->add_option("--model", options->model, "run directory or checkpoint");
+  command->add_option("--set", options->overrides,
+                      "section.key=value, overrides the configuration; may be repeated");
+  command
+      ->add_option("--context", options->context,
+                   "tokens of a sequence, for what depends on them; default: train.seq_len")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer(
+      "Example: ./lattice inspect --config configs/110m.toml --set model.mixer=transformer --json");
+  command->callback([options, &chosen] { chosen = [options] { return Inspect(*options); }; });
+}
+
+}  // namespace lattice::cli

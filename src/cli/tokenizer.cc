@@ -1,0 +1,91 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "io/file.h"
+#include "text/sentencepiece.h"
+#include "text/tokenizer.h"
+#include "train/format.h"
+
+namespace lattice::cli {
+namespace {
+
+struct TrainOptions {
+  std::string data;
+  std::string out;
+  text::SentencePieceTraining training;
+};
+
+int TrainTokenizer(const TrainOptions& options) {
+  const text::TrainedSentencePiece trained = text::TrainSentencePiece(options.data, options.training);
+  io::WriteFileAtomic(options.out, trained.model);
+  std::cout << options.out << ": " << options.training.vocab_size << " pieces from "
+            << train::Grouped(trained.lines) << " lines";
+  if (trained.invalid_lines > 0) {
+    std::cout << "; " << train::Grouped(trained.invalid_lines)
+              << " lines left out, they are not UTF-8 or hold NUL";
+  }
+  std::cout << "\n";
+  return 0;
+}
+
+struct EncodeOptions {
+  std::string tokenizer;
+  std::string text;
+};
+
+int Encode(const EncodeOptions& options) {
+  const std::unique_ptr<text::Tokenizer> tokenizer = text::OpenTokenizer(options.tokenizer);
+  std::string text = options.text;
+  if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  const char* separator = "";
+  for (const int32_t id : tokenizer->Encode(text)) {
+    std::cout << separator << id;
+    separator = " ";
+  }
+  std::cout << "\n";
+  return 0;
+}
+
+void AddTrainTokenizer(CLI::App& parent, Chosen& chosen) {
+  CLI::App* command = parent.add_subcommand("train", "Train a SentencePiece BPE with byte fallback on text");
+  const auto options = std::make_shared<TrainOptions>();
+  command->add_option("--data", options->data, "text file")->required();
+  command->add_option("--out", options->out, "file to write, such as book.model")->required();
+  command->add_option("--vocab", options->training.vocab_size, "number of pieces")
+      ->capture_default_str()
+      ->check(CLI::Range(300, 1 << 20));
+  command->add_option("--max-lines", options->training.max_lines, "draw this many lines at random; 0: all")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  command->add_option("--threads", options->training.threads, "threads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->footer("Example: ./lattice tokenizer train --data book.txt --vocab 8192 --out book.model");
+  command->callback([options, &chosen] { chosen = [options] { return TrainTokenizer(*options); }; });
+}
+
+void AddEncode(CLI::App& parent, Chosen& chosen) {
+  CLI::App* command = parent.add_subcommand("encode", "Print the token ids of a text");
+  const auto options = std::make_shared<EncodeOptions>();
+  command->add_option("--tokenizer", options->tokenizer, "bytes, a .model file, vocab.json, or a checkpoint")
+      ->required();
+  command->add_option("--text", options->text, "text; - reads standard input")->required();
+  command->footer("Example: ./lattice tokenizer encode --tokenizer book.model --text \"It was\"");
+  command->callback([options, &chosen] { chosen = [options] { return Encode(*options); }; });
+}
+
+}  // namespace
+
+void AddTokenizer(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("tokenizer", "Train or try a tokenizer");
+  command->require_subcommand(1);
+  command->footer("Example: ./lattice tokenizer train --data book.txt --vocab 8192 --out book.model");
+  AddTrainTokenizer(*command, chosen);
+  AddEncode(*command, chosen);
+}
+
+}  // namespace lattice::cli

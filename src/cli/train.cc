@@ -1,0 +1,116 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "model/config.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace lattice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string config;
+  std::string data;
+  std::string valid;
+  std::string out;
+  std::vector<std::string> overrides;
+  std::string resume;
+  int threads = 0;
+};
+
+bool Exists(const std::string& path) { return !path.empty() && fs::exists(path); }
+
+// A run remembers where its text is, wherever it is resumed from.
+void MakeAbsolute(std::string& path) {
+  if (Exists(path)) path = fs::absolute(path).lexically_normal().string();
+}
+
+// A resumed run goes on with its own configuration unless another is named.
+fs::path ConfigFile(const Options& options) {
+  if (!options.config.empty() || options.resume.empty() || options.out.empty()) return options.config;
+  const fs::path own = fs::path(options.out) / train::kConfigToml;
+  return fs::exists(own) ? own : fs::path();
+}
+
+model::Config ReadConfig(const Options& options) {
+  model::Config config = AsUsage([&] { return model::LoadConfig(ConfigFile(options), options.overrides); });
+  if (!options.data.empty()) config.data.train = options.data;
+  if (!options.valid.empty()) config.data.valid = options.valid;
+  if (config.data.train.empty()) throw UsageError("no text to train on; pass --data FILE or set data.train");
+  MakeAbsolute(config.data.train);
+  MakeAbsolute(config.data.valid);
+  if (config.data.tokenizer != "bytes") MakeAbsolute(config.data.tokenizer);
+  return config;
+}
+
+fs::path RunDirectory(const Options& options, const model::Config& config) {
+  if (!options.out.empty()) return options.out;
+  const std::string name = fs::path(config.data.train).stem().string();
+  return train::NewRun("runs", StrCat(name, "-", config.model.mixer));
+}
+
+// The checkpoint that --resume means; empty: from the start.
+fs::path ResumeFrom(const Options& options, const fs::path& run) {
+  const bool has_checkpoints = !train::ListCheckpoints(run).empty();
+  if (options.resume.empty()) {
+    if (has_checkpoints) {
+      throw UsageError(
+          StrCat(run.string(), " holds a run already; pass --resume auto to go on, or another --out"));
+    }
+    return {};
+  }
+  if (options.resume == "auto") return has_checkpoints ? train::FindCheckpoint(run) : fs::path();
+  if (options.resume == "latest") return train::FindCheckpoint(run);
+  return train::FindCheckpoint(options.resume);
+}
+
+int Train(const Options& options) {
+  if (options.out.empty() && (options.resume == "auto" || options.resume == "latest")) {
+    throw UsageError(StrCat("--resume ", options.resume, " needs --out RUN, the run to go on with"));
+  }
+  train::TrainRequest request;
+  request.config = ReadConfig(options);
+  request.run = RunDirectory(options, request.config);
+  request.checkpoint = ResumeFrom(options, request.run);
+  request.threads = options.threads;
+  request.resume_command = StrCat("./lattice train --out ", request.run.string(), " --resume latest");
+  train::Train(request);
+  return 0;
+}
+
+}  // namespace
+
+void AddTrain(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("train", "Train a language model on text");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--data", options->data,
+                      "text file, directory of .txt files, or directory of token shards");
+  command->add_option("--valid", options->valid,
+                      "text to validate on; without it the end of the data is held out");
+  command->add_option("--config", options->config,
+                      "configuration, such as configs/small.toml; default: configs/tiny.toml's");
+  command->add_option("--set", options->overrides,
+                      "section.key=value, overrides the configuration; may be repeated");
+  command->add_option("--out", options->out, "run directory; default: runs/<text>-<mixer>-<number>");
+  command->add_option(
+      "--resume", options->resume,
+      "auto: from the newest checkpoint in --out if there is one; latest: it must be there; or a path");
+  command->add_option("--threads", options->threads, "threads; default: all cores")
+      ->check(CLI::Range(1, 4096));
+  command->footer(
+      StrCat("Examples:\n"
+             "  ./lattice train --data book.txt\n"
+             "  ./lattice train --config configs/small.toml --data book.txt --out runs/book "
+             "--set model.mixer=deltanet --set train.steps=2000 --resume auto\n\n"
+             "Keys for --set, with their defaults:\n",
+             model::ConfigHelp()));
+  command->callback([options, &chosen] { chosen = [options] { return Train(*options); }; });
+}
+
+}  // namespace lattice::cli

@@ -1,0 +1,49 @@
+#include "train/evaluate.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace lattice::train {
+
+double BitsPerByte(double nats, int64_t bytes) {
+  return bytes > 0 ? nats / std::numbers::ln2 / static_cast<double>(bytes) : 0;
+}
+
+double Evaluation::Loss() const { return tokens > 0 ? nats / static_cast<double>(tokens) : 0; }
+double Evaluation::Perplexity() const { return std::exp(Loss()); }
+double Evaluation::BitsPerByte() const { return train::BitsPerByte(nats, bytes); }
+
+Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& store,
+                    std::span<const int64_t> bytes_per_token, const EvaluateOptions& options) {
+  Evaluation result;
+  int64_t available = store.tokens() - 1;
+  if (options.max_tokens > 0) available = std::min(available, options.max_tokens);
+  const int64_t length = std::min(options.seq_len, available);
+  if (length < 1) return result;
+
+  c10::NoGradGuard no_grad;
+  const int64_t windows = available / length;
+  const int64_t rows = std::max<int64_t>(1, options.batch_tokens / length);
+  for (int64_t first = 0; first < windows; first += rows) {
+    const int64_t count = std::min(rows, windows - first);
+    at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
+    auto* data = tokens.mutable_data_ptr<int64_t>();
+    for (int64_t row = 0; row < count; ++row) {
+      const std::span<int64_t> window(data + row * (length + 1), static_cast<size_t>(length) + 1);
+      store.Read((first + row) * length, window);
+      for (const int64_t id : window.subspan(1)) result.bytes += bytes_per_token[static_cast<size_t>(id)];
+    }
+    const at::Tensor targets = tokens.slice(1, 1).contiguous();
+    const at::Tensor losses =
+        model.TokenLosses(model.Forward(tokens.slice(1, 0, length).contiguous()), targets);
+    result.nats += losses.to(at::kDouble).sum().item<double>();
+    result.tokens += count * length;
+  }
+  return result;
+}
+
+}  // namespace lattice::train

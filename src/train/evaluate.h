@@ -1,0 +1,39 @@
+// How well a model predicts a text it was not trained on.
+#ifndef LATTICE_TRAIN_EVALUATE_H_
+#define LATTICE_TRAIN_EVALUATE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "data/token_store.h"
+#include "nn/language_model.h"
+
+namespace lattice::train {
+
+struct Evaluation {
+  double nats = 0;  // summed over tokens
+  int64_t tokens = 0;
+  int64_t bytes = 0;  // of the text of those tokens
+
+  double Loss() const;        // nats a token
+  double Perplexity() const;  // a token
+  double BitsPerByte() const;
+};
+
+// Nats to bits, tokens to bytes.
+double BitsPerByte(double nats, int64_t bytes);
+
+struct EvaluateOptions {
+  int64_t seq_len = 512;   // windows that follow each other, each from the initial state
+  int64_t max_tokens = 0;  // from the start of the store; 0: all
+  int64_t batch_tokens = 4096;
+};
+
+// `bytes_per_token` as data::BytesPerToken. The last tokens that do not fill a window are left out, unless
+// there is no other: then the window is shorter. Without two tokens the result is empty.
+Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& store,
+                    std::span<const int64_t> bytes_per_token, const EvaluateOptions& options);
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_EVALUATE_H_

@@ -1,0 +1,34 @@
+// metrics.jsonl: what happened in a run, one JSON object a line, in order of steps.
+//
+// Training lines:   step, loss (nats a token), bits_per_byte, lr, grad_norm, tokens (seen so far),
+// tokens_per_s,
+//                   elapsed (seconds, over all sessions of the run)
+// Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed
+// Skipped steps:    step, skipped (why), loss and grad_norm as text, for they are no numbers
+#ifndef LATTICE_TRAIN_METRICS_H_
+#define LATTICE_TRAIN_METRICS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json_fwd.hpp>
+
+namespace lattice::train {
+
+class MetricsLog {
+ public:
+  // Opens for appending and first drops lines of steps after `last_step`: they will be made again. A line cut
+  // short by a crash is dropped too. Throws Error when the file cannot be written.
+  MetricsLog(const std::filesystem::path& path, int64_t last_step);
+
+  // Writes one line and hands it to the system. Errors of writing are not the run's end: the log is a
+  // by-product.
+  void Write(const nlohmann::ordered_json& line);
+
+ private:
+  std::ofstream file_;
+};
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_METRICS_H_

@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "model/tensors.h"
+#include "train/trainer.h"
+
+namespace lattice::train {
+namespace {
+
+constexpr int64_t kMostTokens = 8192;
+
+// Bytes of memory that programs can still get, or 4 GiB where the system does not say.
+int64_t FreeMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  int64_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib * 1024;
+    file.ignore(64, '\n');
+  }
+  return int64_t{4} << 30;
+}
+
+// What the backward pass keeps of one token: about 20 vectors of the model's width and 4 of the SwiGLU's per
+// block, and a state every 32 tokens.
+int64_t ActivationBytes(const model::ModelConfig& config) {
+  const int64_t state = config.width * config.Slots() / 32;
+  return config.layers * (20 * config.width + 4 * config.Hidden() + state) * int64_t{sizeof(float)};
+}
+
+}  // namespace
+
+int64_t ChooseMicroBatch(const model::Config& config) {
+  const int64_t rows = std::max<int64_t>(1, config.train.batch_tokens / config.train.seq_len);
+  // Weights, gradients and two moments come first.
+  const int64_t fixed = model::CountParameters(config.model).total * 4 * int64_t{sizeof(float)};
+  const int64_t room = std::max<int64_t>(0, FreeMemory() / 2 - fixed);
+  const int64_t tokens = std::min(kMostTokens, room / ActivationBytes(config.model));
+  int64_t micro = std::clamp<int64_t>(tokens / config.train.seq_len, 1, rows);
+  while (rows % micro != 0) --micro;
+  return micro;
+}
+
+}  // namespace lattice::train

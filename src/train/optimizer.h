@@ -1,0 +1,53 @@
+// AdamW over the parameters of a model, with clipping of the gradient's norm.
+#ifndef LATTICE_TRAIN_OPTIMIZER_H_
+#define LATTICE_TRAIN_OPTIMIZER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "model/config.h"
+#include "nn/language_model.h"
+
+namespace lattice::train {
+
+// One thread at a time. The model must outlive the object.
+class AdamW {
+ public:
+  // Parameters whose TensorInfo says so decay by config.weight_decay, the others do not.
+  AdamW(const nn::LanguageModel& model, const model::TrainConfig& config);
+
+  // Euclidean norm of all gradients; not finite when one of them is not. The sum has a fixed order: the
+  // result does not depend on the number of threads.
+  double GradientNorm() const;
+
+  // One update with gradients scaled down to the norm config.clip when `norm` is larger. Parameters without a
+  // gradient stay as they are.
+  void Step(double lr, double norm);
+
+  // Drops all gradients.
+  void ZeroGradients();
+
+  int64_t updates() const { return updates_; }
+
+  // The moments, as exp_avg.<parameter> and exp_avg_sq.<parameter>. Load() throws Error when they do not fit.
+  void Save(const std::filesystem::path& path) const;
+  void Load(const std::filesystem::path& path, int64_t updates);
+
+ private:
+  struct Slot {
+    const nn::Parameter* parameter;
+    at::Tensor exp_avg;
+    at::Tensor exp_avg_sq;
+    at::Tensor step;
+  };
+  void Update(bool decay, double lr, const at::Tensor& scale);
+
+  model::TrainConfig config_;
+  std::vector<Slot> slots_;
+  int64_t updates_ = 0;
+};
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_OPTIMIZER_H_

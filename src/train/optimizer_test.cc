@@ -1,0 +1,129 @@
+#include "train/optimizer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/random.h"
+#include "io/testing.h"
+
+namespace lattice::train {
+namespace {
+
+model::ModelConfig SmallModel() {
+  model::ModelConfig config;
+  config.vocab_size = 257;
+  config.layers = 1;
+  config.width = 32;
+  config.heads = 2;
+  return config;
+}
+
+void FillGradients(const nn::LanguageModel& model, uint64_t seed, float deviation) {
+  for (const nn::Parameter& parameter : model.parameters()) {
+    at::Tensor gradient = at::empty_like(parameter.value);
+    Random(seed, static_cast<uint64_t>(parameter.value.numel()))
+        .FillNormal({gradient.mutable_data_ptr<float>(), static_cast<size_t>(gradient.numel())}, 0,
+                    deviation);
+    at::Tensor value = parameter.value;
+    value.mutable_grad() = gradient;
+  }
+}
+
+// AdamW in float64 for one element.
+struct Reference {
+  double value, m = 0, v = 0;
+
+  void Step(const model::TrainConfig& config, double gradient, double lr, double decay, int64_t step) {
+    m = config.beta1 * m + (1 - config.beta1) * gradient;
+    v = config.beta2 * v + (1 - config.beta2) * gradient * gradient;
+    const double m_hat = m / (1 - std::pow(config.beta1, static_cast<double>(step)));
+    const double v_hat = v / (1 - std::pow(config.beta2, static_cast<double>(step)));
+    value = value * (1 - lr * decay) - lr * m_hat / (std::sqrt(v_hat) + config.adam_eps);
+  }
+};
+
+TEST(AdamW, MatchesTheFormulaWithClippingAndBothGroups) {
+  const nn::LanguageModel model(SmallModel(), 1);
+  model::TrainConfig config;
+  AdamW optimizer(model, config);
+  std::vector<Reference> references;
+  for (const nn::Parameter& p : model.parameters())
+    references.push_back({p.value.flatten()[0].item<double>()});
+  for (int64_t step = 1; step <= 4; ++step) {
+    FillGradients(model, static_cast<uint64_t>(step), step == 2 ? 1e-5f : 0.1f);
+    const double norm = optimizer.GradientNorm();
+    EXPECT_EQ(norm > config.clip, step != 2);
+    const double lr = 1e-3 * static_cast<double>(step);
+    for (size_t i = 0; i < references.size(); ++i) {
+      const nn::Parameter& p = model.parameters()[i];
+      const double gradient = p.value.grad().flatten()[0].item<double>() / std::max(1.0, norm / config.clip);
+      references[i].Step(config, gradient, lr, p.info.decay ? config.weight_decay : 0, step);
+    }
+    optimizer.Step(lr, norm);
+    optimizer.ZeroGradients();
+    for (size_t i = 0; i < references.size(); ++i) {
+      const nn::Parameter& p = model.parameters()[i];
+      EXPECT_NEAR(p.value.flatten()[0].item<double>(), references[i].value, 2e-6)
+          << p.info.name << " step " << step;
+      EXPECT_FALSE(p.value.grad().defined());
+    }
+  }
+}
+
+TEST(AdamW, TheNormDoesNotDependOnThreads) {
+  const nn::LanguageModel model(SmallModel(), 1);
+  const AdamW optimizer(model, {});
+  FillGradients(model, 3, 1);
+  double expected = 0;
+  for (const nn::Parameter& p : model.parameters())
+    expected += p.value.grad().to(at::kDouble).square().sum().item<double>();
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const double one = optimizer.GradientNorm();
+  at::set_num_threads(3);
+  EXPECT_EQ(optimizer.GradientNorm(), one);
+  at::set_num_threads(threads);
+  EXPECT_NEAR(one, std::sqrt(expected), 1e-9 * one);
+
+  at::Tensor value = model.parameters()[3].value;
+  value.mutable_grad().flatten()[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(optimizer.GradientNorm()));
+}
+
+TEST(AdamW, GoesOnFromAFile) {
+  const io::TestDir dir;
+  const nn::LanguageModel model(SmallModel(), 1);
+  AdamW optimizer(model, {});
+  FillGradients(model, 3, 1);
+  optimizer.Step(1e-3, 1);
+  optimizer.Save(dir / "o.safetensors");
+  std::vector<at::Tensor> before;
+  for (const nn::Parameter& p : model.parameters()) before.push_back(p.value.detach().clone());
+
+  optimizer.Step(1e-3, 1);
+  AdamW other(model, {});
+  other.Load(dir / "o.safetensors", 1);
+  std::vector<at::Tensor> after;
+  c10::NoGradGuard no_grad;
+  for (size_t i = 0; i < before.size(); ++i) {
+    after.push_back(model.parameters()[i].value.detach().clone());
+    at::Tensor value = model.parameters()[i].value;
+    value.copy_(before[i]);
+  }
+  other.Step(1e-3, 1);
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(model.parameters()[i].value, after[i]));
+
+  model::ModelConfig wider = SmallModel();
+  wider.width = 64;
+  const nn::LanguageModel another(wider, 1);
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([&] { AdamW(another, {}).Load(dir / "o.safetensors", 1); }), {"does not belong"}));
+}
+
+}  // namespace
+}  // namespace lattice::train

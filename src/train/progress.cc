@@ -1,0 +1,62 @@
+#include "train/progress.h"
+
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/error.h"
+#include "train/format.h"
+
+namespace lattice::train {
+namespace {
+
+constexpr double kBarSeconds = 0.1;
+constexpr double kLineSeconds = 3;
+constexpr int64_t kBarWidth = 20;
+
+std::string Bar(const StepReport& report) {
+  const int64_t filled = kBarWidth * report.step / report.steps;
+  return StrCat("[", std::string(static_cast<size_t>(filled), '='),
+                std::string(static_cast<size_t>(kBarWidth - filled), ' '), "] ");
+}
+
+std::string Figures(const StepReport& report) {
+  return StrCat("step ", report.step, "/", report.steps, "  loss ", Fixed(report.loss, 3), "  ",
+                Fixed(report.bits_per_byte, 3), " bits/byte  lr ", Short(report.lr, 2), "  |g| ",
+                Short(report.grad_norm, 2), "  ", CountText(report.tokens_per_s), " tok/s  ETA ",
+                DurationText(report.eta_s));
+}
+
+}  // namespace
+
+Progress::Progress(Mode mode)
+    : silent_(mode == Mode::kSilent), terminal_(!silent_ && ::isatty(STDOUT_FILENO) != 0) {}
+
+void Progress::Line(const std::string& text) {
+  if (silent_) return;
+  if (bar_shown_) std::cout << "\r\033[K";
+  bar_shown_ = false;
+  std::cout << text << std::endl;
+}
+
+void Progress::Step(const StepReport& report, bool due) {
+  if (silent_) return;
+  const Clock::time_point now = Clock::now();
+  const double age = std::chrono::duration<double>(now - last_).count();
+  const bool last = report.step == report.steps;
+  if (terminal_ && (age >= kBarSeconds || last)) {
+    std::cout << "\r\033[K" << Bar(report) << Figures(report) << std::flush;
+    bar_shown_ = true;
+    last_ = now;
+  } else if (!terminal_ && (last || (due && age >= kLineSeconds))) {
+    std::cout << Figures(report) << std::endl;
+    last_ = now;
+  }
+}
+
+void Progress::Finish() {
+  if (bar_shown_) std::cout << std::endl;
+  bar_shown_ = false;
+}
+
+}  // namespace lattice::train

@@ -1,0 +1,81 @@
+#include "train/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "model/checkpoint.h"
+
+namespace lattice::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStepPrefix = "step-";
+
+// N of "step-N", or -1.
+int64_t StepOf(const std::string& name) {
+  if (!name.starts_with(kStepPrefix)) return -1;
+  int64_t step = -1;
+  const char* end = name.data() + name.size();
+  const auto [stop, failed] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
+  return failed == std::errc() && stop == end ? step : -1;
+}
+
+bool IsCheckpoint(const fs::path& path) { return fs::is_regular_file(path / model::kConfigFile); }
+
+}  // namespace
+
+std::vector<std::pair<int64_t, fs::path>> ListCheckpoints(const fs::path& run) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(run / kCheckpoints, absent)) {
+    const int64_t step = StepOf(entry.path().filename().string());
+    if (step >= 0 && !entry.is_symlink() && IsCheckpoint(entry.path()))
+      found.emplace_back(step, entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+fs::path FindCheckpoint(const fs::path& path) {
+  Check(fs::exists(path), "[checkpoint] there is no file or directory ", path.string());
+  if (IsCheckpoint(path)) return path;
+  if (IsCheckpoint(path / kCheckpoints / kLatest)) return fs::canonical(path / kCheckpoints / kLatest);
+  const auto checkpoints = ListCheckpoints(path);
+  Check(
+      !checkpoints.empty(), "[checkpoint] ", path.string(),
+      " is neither a checkpoint (a directory with config.json and model.safetensors) nor a run that has one");
+  return checkpoints.back().second;
+}
+
+fs::path NewRun(const fs::path& parent, const std::string& name) {
+  for (int number = 1;; ++number) {
+    const fs::path run = parent / StrCat(name, "-", number);
+    if (!fs::exists(run)) return run;
+  }
+}
+
+RunLock::RunLock(const fs::path& run) {
+  io::MakeDirectories(run);
+  const fs::path path = run / ".lock";
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int error = errno;
+  Check(descriptor_ >= 0, "[train] cannot write in ", run.string(), ": ",
+        std::generic_category().message(error));
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(descriptor_);
+    Fail("[train] another process is training in ", run.string(), "; give this one another --out");
+  }
+}
+
+RunLock::~RunLock() { ::close(descriptor_); }
+
+}  // namespace lattice::train

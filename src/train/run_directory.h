@@ -1,0 +1,48 @@
+// Where the files of a run are, without torch.
+//
+//   RUN/config.toml                the run's configuration, with what was resolved at its start
+//   RUN/metrics.jsonl              train/metrics.h
+//   RUN/checkpoints/step-N/        config.json, model.safetensors, tokenizer; trainer.json,
+//   optimizer.safetensors RUN/checkpoints/latest         symbolic link to the newest of them
+#ifndef LATTICE_TRAIN_RUN_DIRECTORY_H_
+#define LATTICE_TRAIN_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lattice::train {
+
+inline constexpr std::string_view kConfigToml = "config.toml";
+inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
+inline constexpr std::string_view kCheckpoints = "checkpoints";
+inline constexpr std::string_view kLatest = "latest";
+
+// The complete checkpoints of a run as (step, directory), oldest first.
+std::vector<std::pair<int64_t, std::filesystem::path>> ListCheckpoints(const std::filesystem::path& run);
+
+// The checkpoint that `path` means: itself when it is one (it holds config.json), else the newest of the run.
+// Throws Error that says what was looked for.
+std::filesystem::path FindCheckpoint(const std::filesystem::path& path);
+
+// PARENT/NAME-N with the smallest N that is not taken.
+std::filesystem::path NewRun(const std::filesystem::path& parent, const std::string& name);
+
+// Keeps a second process from training in the same directory, while the object lives. Creates the directory.
+// Throws Error when another process holds it.
+class RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& run);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_RUN_DIRECTORY_H_

@@ -1,0 +1,137 @@
+#include "train/session.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/mixers.h"
+#include "train/precision.h"
+#include "train/schedule.h"
+#include "train/trainer.h"
+
+namespace lattice::train {
+namespace {
+
+void CheckOptions(const model::Config& config) {
+  Check(!config.data.reset_state,
+        "[config] data.reset_state is not available in training yet; documents are separated by the "
+        "end-of-text "
+        "token, set data.reset_state=false");
+  Check(!config.train.carry_state || !model::FindMixer(config.model.mixer).attention,
+        "[config] train.carry_state needs a recurrent mixer: the transformer's cache would grow without end");
+}
+
+model::Config Resolve(model::Config config, const text::Tokenizer& tokenizer) {
+  CheckOptions(config);
+  if (config.model.vocab_size == 0) config.model.vocab_size = tokenizer.vocab_size();
+  Check(config.model.vocab_size >= tokenizer.vocab_size(), "[config] model.vocab_size is ",
+        config.model.vocab_size, " but the tokenizer has ", tokenizer.vocab_size(),
+        " ids; set model.vocab_size=0 to take the tokenizer's");
+  config.train.precision = ResolvePrecision(config.train.precision);
+  if (config.train.micro_batch == 0) config.train.micro_batch = ChooseMicroBatch(config);
+  return config;
+}
+
+data::BatchOptions BatchesOf(const model::Config& config, int64_t rows) {
+  return {.rows = rows,
+          .seq_len = config.train.seq_len,
+          .seed = static_cast<uint64_t>(config.train.seed),
+          .shuffle = config.data.shuffle,
+          .streams = config.train.carry_state};
+}
+
+}  // namespace
+
+Session::Session(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes)
+    : tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
+      config_(Resolve(config, *tokenizer_)),
+      data_(data::Prepare(config_.data, *tokenizer_, cache, notes)),
+      bytes_per_token_(data::BytesPerToken(*tokenizer_)),
+      rows_(config_.train.batch_tokens / config_.train.seq_len),
+      batches_(data_.train, BatchesOf(config_, rows_)),
+      model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
+      optimizer_(model_, config_.train) {
+  model_.SetBf16(config_.train.precision == model::Precision::kBf16);
+  state_.precision = config_.train.precision == model::Precision::kBf16 ? "bf16" : "fp32";
+  state_.threads = at::get_num_threads();
+  state_.data = data_.train.fingerprint();
+}
+
+void Session::Resume(const std::filesystem::path& checkpoint) {
+  const TrainerState saved = ReadTrainerState(checkpoint);
+  LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_);
+  const TrainerState own = state_;
+  state_ = saved;
+  state_.precision = own.precision;
+  state_.threads = own.threads;
+  state_.data = own.data;
+}
+
+double Session::MicroBatch(int64_t index, int64_t first, int64_t count) {
+  const int64_t length = config_.train.seq_len;
+  at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
+  const std::span<int64_t> ids(tokens.mutable_data_ptr<int64_t>(), static_cast<size_t>(tokens.numel()));
+  batches_.Read(state_.step, first, count, ids);
+  const at::Tensor targets = tokens.slice(1, 1).contiguous();
+  const int64_t* target = targets.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < targets.numel(); ++i)
+    step_bytes_ += bytes_per_token_[static_cast<size_t>(target[i])];
+
+  nn::States* states = nullptr;
+  if (config_.train.carry_state) states = &states_[static_cast<size_t>(index)];
+  const at::Tensor hidden =
+      model_.Forward(tokens.slice(1, 0, length).contiguous(), states, config_.train.recompute);
+  const at::Tensor loss =
+      model_.Loss(hidden, targets) * (static_cast<double>(count) / static_cast<double>(rows_));
+  loss.backward();
+  return loss.item<double>();
+}
+
+StepResult Session::Step() {
+  if (config_.train.carry_state && batches_.StartsAnew(state_.step)) states_.clear();
+  const int64_t micro = std::min(config_.train.micro_batch, rows_);
+  states_.resize(config_.train.carry_state ? static_cast<size_t>((rows_ + micro - 1) / micro) : 0);
+  StepResult result;
+  step_bytes_ = 0;
+  for (int64_t first = 0; first < rows_; first += micro) {
+    result.loss += MicroBatch(first / micro, first, std::min(micro, rows_ - first));
+  }
+  result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
+  result.lr = LearningRate(config_.train, state_.step);
+  result.grad_norm = optimizer_.GradientNorm();
+  result.applied = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
+  if (result.applied) {
+    optimizer_.Step(result.lr, result.grad_norm);
+    state_.skipped_in_a_row = 0;
+  } else {
+    // What a poisoned segment left in the states must not reach the next one.
+    states_.clear();
+    ++state_.skipped;
+    ++state_.skipped_in_a_row;
+  }
+  optimizer_.ZeroGradients();
+  ++state_.step;
+  state_.updates = optimizer_.updates();
+  state_.tokens += tokens_per_step();
+  return result;
+}
+
+Evaluation Session::Validate() const {
+  return Evaluate(
+      model_, *data_.valid, bytes_per_token_,
+      {.seq_len = config_.train.seq_len,
+       .max_tokens = config_.train.eval_tokens,
+       .batch_tokens = std::max(config_.train.seq_len, config_.train.micro_batch * config_.train.seq_len)});
+}
+
+std::filesystem::path Session::Save(const std::filesystem::path& run) const {
+  const CheckpointParts parts = {model_, optimizer_, *tokenizer_, states_, state_};
+  std::filesystem::path path = SaveCheckpoint(run, parts);
+  PruneCheckpoints(run, config_.train.keep_last, config_.train.keep_every);
+  return path;
+}
+
+}  // namespace lattice::train

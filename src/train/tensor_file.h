@@ -1,0 +1,23 @@
+// float32 tensors to and from safetensors files.
+#ifndef LATTICE_TRAIN_TENSOR_FILE_H_
+#define LATTICE_TRAIN_TENSOR_FILE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace lattice::train {
+
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+// Writes atomically. Throws Error for a tensor that is not float32 and when writing fails.
+void WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors);
+
+// Copies of all tensors in the file. Throws Error when it is damaged or holds other types.
+NamedTensors ReadTensors(const std::filesystem::path& path);
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_TENSOR_FILE_H_
