@@ -8,3 +8,5 @@ set(CMAKE_CUDA_ARCHITECTURES "" CACHE STRING "unused: silences the CUDA probe of
 find_package(Torch 2.13 REQUIRED)
 # torch's headers are not ours to fix: no warnings from them.
 set_property(TARGET torch APPEND PROPERTY INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${TORCH_INCLUDE_DIRS})
+# at::parallel_for is a plain loop in code that is compiled without OpenMP.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
