@@ -1,5 +1,7 @@
 #include "kernels/registry.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace lattice::kernels {
@@ -20,8 +22,10 @@ KernelSet Rwkv7Kernels();
 KernelSet TttKernels();
 KernelSet MlstmKernels();
 
-const std::vector<RuleInfo>& Rules() {
-  static const std::vector<RuleInfo> rules = {
+namespace {
+
+std::vector<RuleInfo>& MutableRules() {
+  static std::vector<RuleInfo> rules = {
       {"lattice_dec", kGamma, kMu, false, false, LatticeDecKernels(), LatticeDecShrinkKernels()},
       {"lattice_enc", kGamma, kMu, false, false, LatticeEncKernels(), LatticeEncShrinkKernels()},
       {"lattice_sim", kGamma, kMu, false, false, LatticeSimKernels(), LatticeSimShrinkKernels()},
@@ -35,6 +39,20 @@ const std::vector<RuleInfo>& Rules() {
       {"mlstm", kInput | kForget, 0, true, true, MlstmKernels(), {}},
   };
   return rules;
+}
+
+}  // namespace
+
+const std::vector<RuleInfo>& Rules() { return MutableRules(); }
+
+void RegisterRule(RuleInfo rule) {
+  for (const RuleInfo& known : Rules()) {
+    Check(known.name != rule.name, "[rule] the name '", rule.name, "' is taken; choose another");
+  }
+  const KernelSet& k = rule.kernels;
+  Check(k.forward_f32 && k.forward_f64 && k.backward_f32 && k.backward_f64, "[rule] '", rule.name,
+        "' lacks kernels; pass the KernelSet that LATTICE_DISPATCH_RULE makes");
+  MutableRules().push_back(std::move(rule));
 }
 
 const RuleInfo& FindRule(const std::string& name) {

@@ -29,6 +29,11 @@ struct RuleInfo {
 // In the order in which they are listed to users.
 const std::vector<RuleInfo>& Rules();
 
+// Adds a rule that the library does not have (docs/adding-a-memory.md). Throws Error when the name is taken
+// or a kernel is missing. Call it at the start of the program: other threads must not look at the rules
+// meanwhile, and references to rules obtained before do not stay valid.
+void RegisterRule(RuleInfo rule);
+
 // The rule of that name. Throws Error that names the known ones.
 const RuleInfo& FindRule(const std::string& name);
 

@@ -142,10 +142,10 @@ HWY_INLINE void Copy(const T* from, size_t n, T* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-// Whether n elements at p can be used as they are: whole, aligned vectors.
+// Whether n elements at p can be used as they are: whole, aligned vectors (slots: whole blocks of rows).
 template <typename T>
 HWY_INLINE bool IsWhole(const T* p, size_t n) {
-  return n % kLanes<T> == 0 && reinterpret_cast<uintptr_t>(p) % (kLanes<T> * sizeof(T)) == 0;
+  return n % kRowBlock<T> == 0 && reinterpret_cast<uintptr_t>(p) % (kLanes<T> * sizeof(T)) == 0;
 }
 
 // The n elements at p, padded: p itself where possible, else the copy.

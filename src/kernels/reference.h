@@ -1,0 +1,59 @@
+// The recurrences as they are written down (docs/recurrence.md), one number at a time: the judge of the
+// kernels.
+//
+// A rule is stated twice, both times as plain loops over one token of one head: its step, and the adjoint of
+// the step derived by hand. All states of a sequence are kept, so the adjoint starts from S and nothing else.
+// For tests: slow, single-threaded, allocating.
+//
+// Letters: M slots, D head width, S [M,D] one row a slot; a rule may keep more numbers behind S in its state.
+#ifndef LATTICE_KERNELS_REFERENCE_H_
+#define LATTICE_KERNELS_REFERENCE_H_
+
+#include <string>
+
+#include "kernels/problem.h"
+
+namespace lattice::kernels {
+
+// All cells of the problem, as the rule's kernels would compute them; checkpoints are neither read nor
+// written. Throws Error when the rule has no reference.
+template <typename T>
+void ReferenceForward(const std::string& rule, const ForwardProblem<T>& p);
+template <typename T>
+void ReferenceBackward(const std::string& rule, const BackwardProblem<T>& p);
+
+// One token of one head. Gates that the problem does not have keep their neutral values.
+template <typename T>
+struct ReferenceToken {
+  int64_t M, D;
+  const T *q, *k, *v;           // [M], [M], [D]
+  const T* mu_slots = nullptr;  // [M], instead of mu where the rule says so
+  T gamma = 1, mu = 1, lam = 0, igate = 0, fgate = 0;
+  bool shrinks = false;  // the problem has lam
+  Normalize normalize = Normalize::kToken;
+};
+
+// Gradients of a token's inputs, zero when an adjoint gets them.
+template <typename T>
+struct ReferenceGrad {
+  T *dq, *dk, *dv, *dmu_slots;
+  T dgamma = 0, dmu = 0, dlam = 0, digate = 0, dfgate = 0;
+};
+
+template <typename T>
+struct ReferenceRule {
+  // S_new and y from S.
+  void (*step)(const ReferenceToken<T>& x, const T* S, T* S_new, T* y) = nullptr;
+  // dS and g from dy and dS_new, which is the gradient from later tokens: without what y = q@S_new adds to
+  // it.
+  void (*adjoint)(const ReferenceToken<T>& x, const T* S, const T* dS_new, const T* dy, T* dS,
+                  ReferenceGrad<T>& g) = nullptr;
+  bool slot_mu = false;  // mu has a value a slot
+};
+
+// States a rule that the library does not have. Throws Error when the name is taken. Not thread-safe.
+void RegisterReference(const std::string& rule, ReferenceRule<float> f32, ReferenceRule<double> f64);
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_REFERENCE_H_

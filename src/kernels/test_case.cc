@@ -1,0 +1,254 @@
+#include "kernels/test_case.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "kernels/reference.h"
+
+namespace lattice::kernels {
+namespace {
+
+unsigned GatesOf(const Variant& variant) {
+  const RuleInfo& rule = FindRule(variant.rule);
+  return rule.gates | (variant.mu ? rule.optional_gates : 0);
+}
+
+std::vector<Sequence> SequencesOf(const Shape& shape) {
+  std::vector<Sequence> sequences;
+  int64_t checkpoint = 0, begin = 0;
+  for (int64_t n = 0; n < shape.N; ++n) {
+    const int64_t lengths[] = {shape.T, 0, shape.T / 2};
+    const int64_t length = shape.ragged ? lengths[n % 3] : shape.T;
+    if (shape.ragged) {
+      sequences.push_back({0, ++begin, length, checkpoint});
+      begin += length;
+    } else {
+      sequences.push_back({n, 0, length, checkpoint});
+    }
+    checkpoint += CheckpointsOf(length);
+  }
+  return sequences;
+}
+
+// Fills tensors with floats; every tensor draws from a stream of its own.
+class Filler {
+ public:
+  explicit Filler(uint64_t seed) : seed_(seed) {}
+
+  template <typename T>
+  void Normal(Tensor<T>& x) {
+    Fill(x, [](const Random& random, uint64_t i) { return random.Normal(i); });
+  }
+
+  template <typename T>
+  void Uniform(double low, double high, Tensor<T>& x) {
+    Fill(x, [&](const Random& random, uint64_t i) { return low + (high - low) * random.Uniform(i); });
+  }
+
+  // In (0, 1).
+  template <typename T>
+  void Gate(Tensor<T>& x) {
+    Fill(x, [](const Random& random, uint64_t i) { return 1 / (1 + std::exp(-random.Normal(i))); });
+  }
+
+  // Rows of `width` elements of the last dimension get a length between low and high; what follows stays.
+  template <typename T>
+  void Lengths(int64_t width, int64_t rows, double low, double high, Tensor<T>& x) {
+    const Random random(seed_, ++stream_);
+    uint64_t index = 0;
+    for (int64_t b = 0; b < x.B(); ++b) {
+      for (int64_t t = 0; t < x.length(); ++t) {
+        for (int64_t h = 0; h < x.H(); ++h) {
+          for (int64_t r = 0; r < rows; ++r) {
+            T* row = &x.At(b, t, h, r * width);
+            double norm = 0;
+            for (int64_t j = 0; j < width; ++j) norm += static_cast<double>(row[j]) * row[j];
+            const double scale = (low + (high - low) * random.Uniform(index++)) / std::sqrt(norm + 1e-30);
+            for (int64_t j = 0; j < width; ++j) row[j] = static_cast<float>(scale * row[j]);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  template <typename T, class Draw>
+  void Fill(Tensor<T>& x, const Draw& draw) {
+    const Random random(seed_, ++stream_);
+    uint64_t index = 0;
+    x.ForEach([&](int64_t b, int64_t t, int64_t h, int64_t i) {
+      x.At(b, t, h, i) = static_cast<float>(draw(random, index++));
+    });
+  }
+
+  uint64_t seed_, stream_ = 0;
+};
+
+}  // namespace
+
+std::vector<Variant> VariantsOf(const std::string& name) {
+  const RuleInfo& rule = FindRule(name);
+  const bool shrinks = rule.shrink_kernels.forward_f32 != nullptr;
+  std::vector<Variant> variants;
+  for (const bool mu : {true, false}) {
+    for (const bool lam : {false, true}) {
+      for (const Normalize normalize : {Normalize::kToken, Normalize::kNone}) {
+        const bool offered = (mu || rule.optional_gates != 0) && (!lam || shrinks) &&
+                             (normalize == Normalize::kToken || shrinks);
+        if (offered) variants.push_back({name, mu, lam, normalize});
+      }
+    }
+  }
+  return variants;
+}
+
+std::string Text(const Variant& v) {
+  return v.rule + (v.normalize == Normalize::kToken ? " token" : " none") + (v.mu ? " mu" : "") +
+         (v.lam ? " lam" : "");
+}
+
+std::string Text(const Shape& s) {
+  const char* layouts[] = {"", " gaps", " heads first"};
+  return StrCat("M=", s.M, " D=", s.D, " T=", s.T, " H=", s.H, " N=", s.N, s.ragged ? " ragged" : "",
+                layouts[static_cast<int>(s.layout)]);
+}
+
+std::vector<std::string> RuleNames() {
+  std::vector<std::string> names;
+  for (const RuleInfo& rule : Rules()) names.push_back(rule.name);
+  return names;
+}
+
+template <typename T>
+Problem<T> Case<T>::Describe() const {
+  const auto view = [&](const char* name) {
+    const auto found = in.find(name);
+    return found == in.end() ? View<const T>{} : found->second.view();
+  };
+  Problem<T> p;
+  p.heads = shape.H, p.slots = shape.M, p.width = shape.D;
+  p.state_size = StateSize();
+  p.sequences = sequences.data();
+  p.count = static_cast<int64_t>(sequences.size());
+  p.normalize = variant.normalize;
+  p.q = view("q"), p.k = view("k"), p.v = view("v");
+  p.gamma = view("gamma"), p.mu = view("mu"), p.lam = view("lam");
+  p.igate = view("igate"), p.fgate = view("fgate");
+  p.state = in.at("state").data();
+  return p;
+}
+
+template <typename T>
+Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed) {
+  Case<T> c{variant, shape, SequencesOf(shape), {}, {}, {}};
+  const int64_t H = shape.H, M = shape.M, D = shape.D;
+  const int64_t B = shape.ragged ? 1 : shape.N;
+  const int64_t length = shape.ragged ? c.sequences.back().begin + c.sequences.back().length : shape.T;
+  const auto tensor = [&](int64_t X) { return Tensor<T>(B, length, H, X, shape.layout); };
+  Filler fill(seed);
+
+  fill.Normal(c.in["q"] = tensor(M));
+  fill.Normal(c.in["k"] = tensor(M));
+  fill.Lengths(M, 1, 1, 1, c.in["k"]);
+  fill.Normal(c.in["v"] = tensor(D));
+  const unsigned gates = GatesOf(variant);
+  if (gates & kGamma) fill.Gate(c.in["gamma"] = tensor(1));
+  if ((gates & kMu) && variant.normalize == Normalize::kToken) fill.Gate(c.in["mu"] = tensor(1));
+  if ((gates & kMu) && variant.normalize == Normalize::kNone) fill.Uniform(0.97, 1, c.in["mu"] = tensor(1));
+  if (gates & kSlotMuGate) fill.Gate(c.in["mu"] = tensor(M));
+  if (gates & kInput) fill.Normal(c.in["igate"] = tensor(1));
+  if (gates & kForget) fill.Normal(c.in["fgate"] = tensor(1));
+  if (variant.lam) fill.Uniform(0.002, 0.006, c.in["lam"] = tensor(1));
+
+  const Tensor<T> state(shape.N, 1, H, FindRule(variant.rule).StateSize(M, D), Layout::kDense);
+  fill.Normal(c.in["state"] = state);
+  fill.Lengths(D, M, 0.5, 1.5, c.in["state"]);
+  fill.Normal(c.dy = tensor(D));
+  fill.Normal(c.dstate_out = state);
+  return c;
+}
+
+template <typename T>
+Results<T> MakeResults(const Case<T>& c) {
+  const int64_t B = c.in.at("q").B(), length = c.in.at("q").length(), H = c.shape.H;
+  Results<T> r;
+  r.y = Tensor<T>(B, length, H, c.shape.D, c.shape.layout);
+  r.state_out = Tensor<T>(c.shape.N, 1, H, c.StateSize(), Layout::kDense);
+  for (const auto& [name, x] : c.in) {
+    r.grads[name] =
+        Tensor<T>(x.B(), x.length(), x.H(), x.X(), name == "state" ? Layout::kDense : c.shape.layout);
+  }
+  const Sequence& last = c.sequences.back();
+  r.checkpoints.assign((last.checkpoint + CheckpointsOf(last.length)) * H * c.StateSize(),
+                       Tensor<T>::Poison());
+  return r;
+}
+
+template <typename T>
+ForwardProblem<T> DescribeForward(const Case<T>& c, Results<T>& r) {
+  ForwardProblem<T> p;
+  static_cast<Problem<T>&>(p) = c.Describe();
+  p.y = r.y.view();
+  p.state_out = r.state_out.data();
+  p.checkpoints = r.checkpoints.data();
+  return p;
+}
+
+template <typename T>
+BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r) {
+  const auto view = [&](const char* name) {
+    const auto found = r.grads.find(name);
+    return found == r.grads.end() ? View<T>{} : found->second.view();
+  };
+  BackwardProblem<T> p;
+  static_cast<Problem<T>&>(p) = c.Describe();
+  p.checkpoints = r.checkpoints.data();
+  p.dy = c.dy.view();
+  p.dstate_out = c.dstate_out.data();
+  p.dq = view("q"), p.dk = view("k"), p.dv = view("v");
+  p.dgamma = view("gamma"), p.dmu = view("mu"), p.dlam = view("lam");
+  p.digate = view("igate"), p.dfgate = view("fgate");
+  p.dstate = r.grads.at("state").data();
+  return p;
+}
+
+const KernelSet& KernelsOf(const Variant& variant) {
+  const RuleInfo& rule = FindRule(variant.rule);
+  return variant.lam ? rule.shrink_kernels : rule.kernels;
+}
+
+template <typename T>
+Results<T> RunKernels(const Case<T>& c) {
+  Results<T> r = MakeResults(c);
+  const KernelSet& kernels = KernelsOf(c.variant);
+  const auto forward = DescribeForward(c, r);
+  kernels.Forward<T>()(forward, 0, forward.Cells());
+  kernels.Backward<T>()(DescribeBackward(c, r), 0, forward.Cells());
+  return r;
+}
+
+template <typename T>
+Results<T> RunReference(const Case<T>& c) {
+  Results<T> r = MakeResults(c);
+  ReferenceForward(c.variant.rule, DescribeForward(c, r));
+  ReferenceBackward(c.variant.rule, DescribeBackward(c, r));
+  return r;
+}
+
+template struct Case<float>;
+template struct Case<double>;
+template Case<float> MakeCase(const Variant&, const Shape&, uint64_t);
+template Case<double> MakeCase(const Variant&, const Shape&, uint64_t);
+template Results<float> MakeResults(const Case<float>&);
+template Results<double> MakeResults(const Case<double>&);
+template ForwardProblem<float> DescribeForward(const Case<float>&, Results<float>&);
+template ForwardProblem<double> DescribeForward(const Case<double>&, Results<double>&);
+template BackwardProblem<float> DescribeBackward(const Case<float>&, Results<float>&);
+template BackwardProblem<double> DescribeBackward(const Case<double>&, Results<double>&);
+template Results<float> RunKernels(const Case<float>&);
+template Results<double> RunKernels(const Case<double>&);
+template Results<float> RunReference(const Case<float>&);
+template Results<double> RunReference(const Case<double>&);
+
+}  // namespace lattice::kernels
