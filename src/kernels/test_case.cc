@@ -152,6 +152,7 @@ Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed) {
   fill.Normal(c.in["k"] = tensor(M));
   fill.Lengths(M, 1, 1, 1, c.in["k"]);
   fill.Normal(c.in["v"] = tensor(D));
+  fill.Lengths(D, 1, 0.5, 2, c.in["v"]);
   const unsigned gates = GatesOf(variant);
   if (gates & kGamma) fill.Gate(c.in["gamma"] = tensor(1));
   if ((gates & kMu) && variant.normalize == Normalize::kToken) fill.Gate(c.in["mu"] = tensor(1));
