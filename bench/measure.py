@@ -1,0 +1,147 @@
+"""What the benches share: timing, child processes, the limits of this machine, tables."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PATHS = [str(ROOT / name) for name in ("python", "tests", "bench")]
+
+
+def timed(function, *, budget, least=3, most=200):
+    """Best and median seconds of function(), after one call to warm up, for about `budget` seconds."""
+    function()
+    times, end = [], time.perf_counter() + budget
+    while len(times) < least or (time.perf_counter() < end and len(times) < most):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return dict(best=min(times), median=statistics.median(times), runs=len(times))
+
+
+def worst_error(got, want):
+    """The largest difference of two arrays, relative to the largest entry of `want`; inf where got has NaN."""
+    scale = max(float(abs(want).max()), 1e-30)
+    error = float(abs(got - want).max()) / scale
+    return error if error == error else float("inf")
+
+
+class WrongResult(Exception):
+    """A subject computed something else than the reference; its speed means nothing."""
+
+
+def gate(name, got, want, tolerance):
+    """The worst relative error over the named arrays; WrongResult beyond the tolerance."""
+    errors = {key: worst_error(got[key], want[key]) for key in want}
+    worst = max(errors, key=errors.get)
+    if not errors[worst] <= tolerance:
+        raise WrongResult(f"{name}: {worst} is off by {errors[worst]:.2e} (allowed {tolerance:.0e})")
+    return errors[worst]
+
+
+def run_child(script, job, *, threads, timeout=600):
+    """Runs a script with the job as JSON on stdin and returns the JSON it prints last.
+
+    The child gets `threads` CPUs and as many threads, whatever library it uses. A failure comes back as
+    {"error": text}, with "wrong": True when the script says that a result was wrong.
+    """
+    cpus = sorted(os.sched_getaffinity(0))[:threads]
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), JAX_PLATFORMS="cpu",
+               PYTHONPATH=os.pathsep.join(PATHS))
+    try:
+        done = subprocess.run([sys.executable, str(script)], input=json.dumps(dict(job, threads=threads)), text=True,
+                              capture_output=True, env=env, timeout=timeout,
+                              preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+    except subprocess.TimeoutExpired:
+        return dict(error=f"took longer than {timeout} s")
+    lines = done.stdout.strip().splitlines()
+    if done.returncode == 0 and lines:
+        return json.loads(lines[-1])
+    return dict(error=(done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+
+
+def child_main(work):
+    """The other side of run_child: work(job) returns what is printed."""
+    job = json.loads(sys.stdin.read())
+    try:
+        result = work(job)
+    except WrongResult as wrong:
+        result = dict(error=str(wrong), wrong=True)
+    print(json.dumps(result))
+
+
+def machine(threads):
+    """Clock, multiply-adds and L1 bytes per cycle of one core, from lattice_clock; and the CPU's name."""
+    program = ROOT / "build" / "release" / "bin" / "lattice_clock"
+    if not program.exists():
+        sys.exit(f"{program} is not built; run ./lattice setup")
+    done = subprocess.run([program, str(threads)], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.strip())
+    with open("/proc/cpuinfo") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return dict(json.loads(done.stdout), cpu=names[0] if names else "unknown", load_average=os.getloadavg()[0])
+
+
+def describe(machine_):
+    text = (f"{machine_['cpu']}, {machine_['threads']} threads, {machine_['isa']}: {machine_['clock_ghz']:.2f} GHz, "
+            f"{machine_['fma_per_cycle']:.1f} float32 multiply-adds, {machine_['l1_load_bytes_per_cycle']:.0f} bytes "
+            f"loaded or {machine_['l1_store_bytes_per_cycle']:.0f} stored in L1 per cycle and core")
+    if machine_["load_average"] > 0.5:
+        text += f"\nOther programs are running (load average {machine_['load_average']:.1f}): figures will be low."
+    return text
+
+
+def table(header, rows):
+    """Rows of text in columns, the first flush left and the others flush right."""
+    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+    lines = []
+    for row in [header, ["-" * width for width in widths], *rows]:
+        cells = [str(cell).rjust(width) for cell, width in zip(row, widths)]
+        lines.append("  ".join([str(row[0]).ljust(widths[0]), *cells[1:]]).rstrip())
+    return "\n".join(lines)
+
+
+def arguments(description, example):
+    parser = argparse.ArgumentParser(description=description, epilog=f"Example: {example}",
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2, help="threads and CPUs of every subject (default 2)")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE",
+                        help="write the figures as JSON to FILE; to stdout, instead of the tables, without one or with -")
+    parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
+    return parser
+
+
+def parse(parser):
+    options = parser.parse_args()
+    available = len(os.sched_getaffinity(0))
+    if not 1 <= options.threads <= available:
+        parser.error(f"--threads must be between 1 and {available}, the CPUs of this process; got {options.threads}")
+    return options
+
+
+class Output:
+    """Text for people and JSON for programs; with --json - stdout is JSON alone and the text goes to stderr."""
+
+    def __init__(self, json_file):
+        self.json_file = json_file
+        self.stream = sys.stderr if json_file == "-" else sys.stdout
+
+    def say(self, text=""):
+        print(text, file=self.stream, flush=True)
+
+    def progress(self, text):
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    def finish(self, figures):
+        if self.json_file == "-":
+            print(json.dumps(figures, indent=1))
+        elif self.json_file:
+            Path(self.json_file).write_text(json.dumps(figures, indent=1) + "\n")
+            self.say(f"\nwritten: {self.json_file}")
