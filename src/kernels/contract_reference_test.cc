@@ -51,7 +51,7 @@ using Tolerances = std::map<std::string, double>;
 void MeasureTolerances(const Shape& shape, const Results<float>& f32, const Results<double>& f64,
                        Tolerances& in_f32, Tolerances& in_f64) {
   constexpr double kMultiple = 20, kRatio = 0x1p-29;
-  const double floor = shape.D == 1 ? 5e-3 : 5e-5;
+  const double floor = shape.D == 1 ? 5e-4 : 5e-5;
   ForEachResult(f32, f64, [&](const std::string& name, const auto& rounded, const auto& want) {
     const double scale = std::max(1.0, MaxAbs(want)), loss = kMultiple * MaxError(rounded, want);
     in_f32[name] = std::max(floor * scale, loss);

@@ -46,12 +46,6 @@ class Filler {
     Fill(x, [&](const Random& random, uint64_t i) { return low + (high - low) * random.Uniform(i); });
   }
 
-  // In (0, 1).
-  template <typename T>
-  void Gate(Tensor<T>& x) {
-    Fill(x, [](const Random& random, uint64_t i) { return 1 / (1 + std::exp(-random.Normal(i))); });
-  }
-
   // Rows of `width` elements of the last dimension get a length between low and high; what follows stays.
   template <typename T>
   void Lengths(int64_t width, int64_t rows, double low, double high, Tensor<T>& x) {
@@ -152,12 +146,12 @@ Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed) {
   fill.Normal(c.in["k"] = tensor(M));
   fill.Lengths(M, 1, 1, 1, c.in["k"]);
   fill.Normal(c.in["v"] = tensor(D));
-  fill.Lengths(D, 1, 0.5, 2, c.in["v"]);
+  fill.Lengths(D, 1, 0.5, 1, c.in["v"]);
   const unsigned gates = GatesOf(variant);
-  if (gates & kGamma) fill.Gate(c.in["gamma"] = tensor(1));
-  if ((gates & kMu) && variant.normalize == Normalize::kToken) fill.Gate(c.in["mu"] = tensor(1));
+  if (gates & kGamma) fill.Uniform(0.05, 0.7, c.in["gamma"] = tensor(1));
+  if ((gates & kMu) && variant.normalize == Normalize::kToken) fill.Uniform(0.5, 1, c.in["mu"] = tensor(1));
   if ((gates & kMu) && variant.normalize == Normalize::kNone) fill.Uniform(0.97, 1, c.in["mu"] = tensor(1));
-  if (gates & kSlotMuGate) fill.Gate(c.in["mu"] = tensor(M));
+  if (gates & kSlotMuGate) fill.Uniform(0, 1, c.in["mu"] = tensor(M));
   if (gates & kInput) fill.Normal(c.in["igate"] = tensor(1));
   if (gates & kForget) fill.Normal(c.in["fgate"] = tensor(1));
   if (variant.lam) fill.Uniform(0.002, 0.006, c.in["lam"] = tensor(1));

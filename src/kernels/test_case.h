@@ -56,9 +56,10 @@ struct Case {
   Problem<T> Describe() const;
 };
 
-// Keys of unit length, values of length 1/2 to 2, slots of length 1/2 to 3/2, gates in (0,1); without
-// normalisation mu is above 0.97, because slots that fade away make every step ill-conditioned. Every value
-// is a float, so that a case of doubles is the same problem as the case of floats.
+// Keys of unit length, values of length 1/2 to 1, slots of length 1/2 to 3/2, gates in (0,1): steps that are
+// large but not chaotic. Without normalisation mu is above 0.97, because slots that fade away make every step
+// ill-conditioned. Every value is a float, so that a case of doubles is the same problem as the case of
+// floats.
 template <typename T>
 Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed = 0);
 
