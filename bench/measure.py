@@ -136,8 +136,11 @@ class Output:
         print(text, file=self.stream, flush=True)
 
     def progress(self, text):
+        """One line on stderr that is rewritten on a terminal; an empty text ends it."""
         if sys.stderr.isatty():
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        elif text:
+            print(text, file=sys.stderr, flush=True)
 
     def finish(self, figures):
         if self.json_file == "-":

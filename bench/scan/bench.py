@@ -7,6 +7,7 @@ advancing one token. Exit code 1 when a result is wrong or a subject fails; spee
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -38,10 +39,10 @@ class Bench:
 
     def __init__(self, options, folder, out):
         self.options, self.folder, self.out = options, folder, out
-        self.failures = []
+        self.failures, self.began = [], time.perf_counter()
 
     def child(self, title, script, job):
-        self.out.progress(f"running {title}")
+        self.out.progress(f"{time.perf_counter() - self.began:.0f} s: {title}")
         result = measure.run_child(HERE / script, job, threads=self.options.threads)
         self.out.progress("")
         if "error" in result:
