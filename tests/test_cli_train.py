@@ -64,9 +64,11 @@ def test_resumed_training_is_bit_identical(base, tmp_path):
 
 
 def test_losses_do_not_depend_on_the_number_of_threads(base, tmp_path):
+    """Up to the rounding of the matrix library, which splits products by threads."""
+    expected = [loss for _, loss, _ in losses(base / "whole")]
     for threads in (1, 3):
         ok("train", "--data", base / "text.txt", "--out", tmp_path / str(threads), "--threads", threads, *settings(*TINY))
-        assert losses(tmp_path / str(threads)) == losses(base / "whole"), threads
+        assert [loss for _, loss, _ in losses(tmp_path / str(threads))] == pytest.approx(expected, rel=1e-5), threads
 
 
 def test_a_signal_saves_and_the_run_goes_on(base, tmp_path):

@@ -1,7 +1,9 @@
 #include "train/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "base/error.h"
@@ -17,14 +19,23 @@ constexpr int64_t kBarWidth = 20;
 std::string Bar(const StepReport& report) {
   const int64_t filled = kBarWidth * report.step / report.steps;
   return StrCat("[", std::string(static_cast<size_t>(filled), '='),
-                std::string(static_cast<size_t>(kBarWidth - filled), ' '), "] ");
+                std::string(static_cast<size_t>(kBarWidth - filled), ' '), "]");
 }
 
+// The most wanted first: a narrow terminal cuts the end off.
 std::string Figures(const StepReport& report) {
   return StrCat("step ", report.step, "/", report.steps, "  loss ", Fixed(report.loss, 3), "  ",
-                Fixed(report.bits_per_byte, 3), " bits/byte  lr ", Short(report.lr, 2), "  |g| ",
-                Short(report.grad_norm, 2), "  ", CountText(report.tokens_per_s), " tok/s  ETA ",
-                DurationText(report.eta_s));
+                Fixed(report.bits_per_byte, 3), " bits/byte  ", CountText(report.tokens_per_s),
+                " tok/s  ETA ", DurationText(report.eta_s), "  lr ", Short(report.lr, 2), "  |g| ",
+                Short(report.grad_norm, 2));
+}
+
+// A line that the terminal would break could not be rewritten.
+std::string FitTerminal(std::string line) {
+  struct winsize size = {};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  line.resize(std::min(line.size(), static_cast<size_t>(known ? size.ws_col - 1 : 79)));
+  return line;
 }
 
 }  // namespace
@@ -45,7 +56,7 @@ void Progress::Step(const StepReport& report, bool due) {
   const double age = std::chrono::duration<double>(now - last_).count();
   const bool last = report.step == report.steps;
   if (terminal_ && (age >= kBarSeconds || last)) {
-    std::cout << "\r\033[K" << Bar(report) << Figures(report) << std::flush;
+    std::cout << "\r\033[K" << FitTerminal(Figures(report) + "  " + Bar(report)) << std::flush;
     bar_shown_ = true;
     last_ = now;
   } else if (!terminal_ && (last || (due && age >= kLineSeconds))) {

@@ -1,0 +1,59 @@
+// A delta rule that writes as much as it is surprised: an error of length 1 is half corrected, a small one
+// hardly.
+//   e = k@S - v     r = |e|^2     n = r / (1 + r)     S_new = S - gamma n k e^T
+// In the engine's form, S_new = diag(A) S - B h^T, this is A = 1, B = gamma n k, h = e.
+#if defined(LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_INL_H_
+#undef LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_INL_H_
+#else
+#define LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_INL_H_
+#endif
+
+#include "kernels/engine-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+template <typename T>
+struct SurpriseRule : RuleBase<T> {
+  static constexpr int kPush = kReads;  // S is read as k@S: its gradient gains W dz^T
+  using RuleBase<T>::RuleBase;
+  using RuleBase<T>::d;
+
+  enum Scalar { kR };
+
+  void MakeStep(const T* S, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
+    T* e = step.h;
+    ColumnSum(x.k, S, d.rows, d.stride, e);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(e + j), Load(x.v + j)), e + j);
+    const T r = Dot(e, e, d.stride);
+    Fill(T(1), d.rows, step.A);
+    Scale(x.gamma * Novelty(r), x.k, d.rows, step.B);
+    step.scalar[kR] = r;
+  }
+
+  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    const T r = step.scalar[kR], n = Novelty(r);
+    const T k_dB = Dot(x.k, g.dB, d.rows);
+    g.dgamma += n * k_dB;
+    const T dr = x.gamma * k_dB / ((1 + r) * (1 + r));
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      const auto de = hn::MulAdd(Set(2 * dr), Load(step.h + j), Load(g.dh + j));
+      Store(de, g.dz + j);
+      Store(hn::Neg(de), g.dv + j);
+    }
+    RowDots(S, d.rows, d.stride, g.dz, g.dk);
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      Store(hn::MulAdd(Set(x.gamma * n), Load(g.dB + i), Load(g.dk + i)), g.dk + i);
+      Store(Load(x.k + i), g.W + i);
+    }
+  }
+
+ private:
+  static T Novelty(T r) { return r / (1 + r); }
+};
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_INL_H_

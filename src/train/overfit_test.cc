@@ -1,0 +1,48 @@
+// A model that is wired correctly can learn one paragraph by heart, whatever its memory.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/testing.h"
+#include "model/mixers.h"
+#include "train/session.h"
+
+namespace lattice::train {
+namespace {
+
+constexpr std::string_view kParagraph =
+    "She had been forced into prudence in her youth, she learned romance as she grew older: the natural "
+    "sequel of an "
+    "unnatural beginning. How eloquent could Anne Elliot have been; how eloquent, at least, were her wishes "
+    "on the side "
+    "of early warm attachment.";
+
+class EveryMixer : public ::testing::TestWithParam<std::string_view> {};
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer,
+                         ::testing::ValuesIn(model::MixerNames().begin(), model::MixerNames().end()),
+                         [](const auto& name) { return std::string(name.param); });
+
+TEST_P(EveryMixer, LearnsAParagraphByHeart) {
+  const io::TestDir dir;
+  model::Config config;
+  config.data.train = dir.Put("paragraph.txt", kParagraph).string();
+  config.data.valid_fraction = 0;
+  config.model.mixer = std::string(GetParam());
+  config.model.layers = 2;
+  config.model.width = 64;
+  config.train.seq_len = config.train.batch_tokens = static_cast<int64_t>(kParagraph.size()) - 1;
+  config.train.steps = 400;
+  config.train.warmup = 20;
+  config.train.lr = 1e-2;
+  config.train.weight_decay = 0;
+  config.train.precision = model::Precision::kFp32;
+  Session session(config, dir / "cache", {});
+  double bits = 8;
+  while (session.state().step < config.train.steps && bits >= 0.1) bits = session.Step().bits_per_byte;
+  EXPECT_LT(bits, 0.1);
+  RecordProperty("steps", static_cast<int>(session.state().step));
+}
+
+}  // namespace
+}  // namespace lattice::train
