@@ -1,5 +1,7 @@
 // What a kernel writes and reads: every output, nothing else; and a NaN goes where the data flows, not
 // further.
+#include <set>
+
 #include "kernels/contract_test.h"
 
 namespace lattice::kernels {
@@ -43,7 +45,7 @@ TEST_P(MemoryTest, OutputsAreWrittenAndNothingElse) {
       for (const Layout layout : {Layout::kDense, Layout::kGaps, Layout::kHeadsFirst}) {
         ExpectCleanWrites<float>(variant, {5, 3, 40, 2, 3, true, layout});
         ExpectCleanWrites<double>(variant, {3, 7, 33, 3, 2, false, layout});
-        ExpectCleanWrites<float>(variant, {16, 33, 2, 1, 1, false, layout});
+        ExpectCleanWrites<float>(variant, {16, 32, 2, 1, 1, false, layout});
       }
     });
   });
@@ -95,7 +97,7 @@ TEST_P(MemoryTest, NanStaysInItsPlace) {
       const Case<float> clean = MakeCase<float>(variant, {5, 3, 35, 2, 2});
       const Results<float> want = RunKernels(clean);
       for (const auto& [name, x] : clean.in) {
-        for (const int64_t element : {int64_t{0}, x.X() - 1}) {
+        for (const int64_t element : std::set<int64_t>{0, std::max<int64_t>(0, x.X() - 2), x.X() - 1}) {
           SCOPED_TRACE(name + " element " + std::to_string(element));
           Case<float> c = clean;
           const int64_t t = name == "state" ? 0 : 20;

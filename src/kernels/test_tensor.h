@@ -9,12 +9,27 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "kernels/problem.h"
 
 namespace lattice::kernels {
+
+// Memory as torch hands it out, which the kernels use in place: aligned to 64 bytes.
+template <typename T>
+struct Aligned {
+  using value_type = T;
+  Aligned() = default;
+  template <typename U>
+  Aligned(const Aligned<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlign)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kAlign); }
+  bool operator==(const Aligned&) const { return true; }
+
+  static constexpr std::align_val_t kAlign{64};
+};
 
 // How [B,T,H,X] lies in memory. The last dimension is always contiguous.
 enum class Layout {
@@ -88,7 +103,7 @@ class Tensor {
 
   // Nothing was written between the elements.
   bool GapsIntact() const {
-    std::vector<T> rest = data_;
+    auto rest = data_;
     ForEach([&](int64_t b, int64_t t, int64_t h, int64_t x) {
       rest[b * batch_ + t * time_ + h * head_ + x] = Poison();
     });
@@ -98,7 +113,7 @@ class Tensor {
  private:
   int64_t B_ = 0, length_ = 0, H_ = 0, X_ = 0;
   int64_t batch_ = 0, time_ = 0, head_ = 0;
-  std::vector<T> data_;
+  std::vector<T, Aligned<T>> data_;
 };
 
 template <typename T>

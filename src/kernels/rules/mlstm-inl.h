@@ -55,7 +55,7 @@ struct MlstmRule : RuleBase<T> {
 
   void Read(const Token<T>&, Step<T>& step, T* y) {
     const T qn = y[p.width], floor = std::exp(-step.scalar[kM]);
-    const bool by_n = std::abs(qn) >= floor;
+    const bool by_n = !(std::abs(qn) < floor);  // a NaN must stay one
     step.scalar[kDen] = by_n ? std::abs(qn) : floor;
     step.scalar[kByN] = by_n;
     step.scalar[kSign] = qn < 0 ? T(-1) : T(1);
