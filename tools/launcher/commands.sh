@@ -47,7 +47,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 
 command_test() {
   usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--asan] [--tsan]
-Runs the named suites; without a name, --cpp --python --asan.
+Runs the named suites; without a name, --cpp --python (the sanitizers take a build of their own).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
@@ -61,7 +61,7 @@ Example: ./lattice test --asan --tsan" "$@"
       *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --asan and --tsan" ;;
     esac
   done
-  ((${#suites[@]})) || suites=(release python asan)
+  ((${#suites[@]})) || suites=(release python)
 
   prepare release
   for suite in "${suites[@]}"; do
