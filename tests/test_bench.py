@@ -1,0 +1,120 @@
+"""The benches' own rules: a wrong result is refused, a wrong argument is named, the figures add up."""
+
+import subprocess
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCH = Path(__file__).resolve().parents[1] / "bench"
+SCAN, RULES = BENCH / "scan", BENCH / "rules"
+
+
+@pytest.fixture
+def on_path(monkeypatch):
+    """Imports modules of one bench; both have a report.py, so nothing stays imported."""
+    before = set(sys.modules)
+
+    def use(folder):
+        for path in (BENCH, folder):
+            monkeypatch.syspath_prepend(str(path))
+
+    yield use
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and str(BENCH) in file:
+            del sys.modules[name]
+
+
+def call(script, *arguments):
+    return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("folder", [SCAN, RULES], ids=["scan", "rules"])
+def test_help_has_an_example(folder):
+    done = call(folder / "bench.py", "--help")
+    assert done.returncode == 0 and "Example: ./lattice bench" in done.stdout
+
+
+def test_unknown_peer_is_named():
+    done = call(SCAN / "bench.py", "--peers", "jax_exact,numpy_loop")
+    assert done.returncode == 2
+    assert "numpy_loop" in done.stderr and "torch_chunk" in done.stderr
+
+
+@pytest.mark.parametrize("threads", ["0", "100000"])
+def test_threads_that_are_not_there(threads):
+    done = call(SCAN / "bench.py", "--threads", threads)
+    assert done.returncode == 2 and f"got {threads}" in done.stderr
+
+
+@pytest.mark.parametrize("wrong", [1.001, np.nan])
+def test_gate_refuses_a_wrong_result(on_path, wrong):
+    on_path(SCAN)
+    import measure
+
+    want = dict(y=np.ones(4), dk=np.ones(3))
+    assert measure.gate("subject", want, want, 1e-4) == 0
+    got = dict(want, dk=np.array([1.0, wrong, 1.0]))
+    with pytest.raises(measure.WrongResult, match="subject: dk"):
+        measure.gate("subject", got, want, 1e-4)
+
+
+@pytest.mark.parametrize("module, chunk", [("lattice_scan", 1), ("torch_loop", 1), ("torch_chunk", 16)])
+def test_subjects_pass_their_gate_and_no_other(on_path, tmp_path, module, chunk):
+    on_path(SCAN)
+    import measure
+    import reference
+    import worker
+
+    shape = dict(B=2, T=32, H=2, M=8, D=6)
+    subject = __import__(f"peers.{module}", fromlist=["Run"])
+    options = dict(chunk=chunk) if chunk > 1 else {}
+    for judged_by in (chunk, 1 if chunk > 1 else 16):
+        file = tmp_path / f"{judged_by}.npz"
+        reference.work(dict(shape=shape, chunk=judged_by, file=str(file)))
+        job = dict(name=module, threads=1, options=options, gate=dict(shape=shape, file=str(file), tolerance=1e-4))
+        if judged_by == chunk:
+            assert worker.judge(subject, job) < 1e-4
+        else:
+            with pytest.raises(measure.WrongResult):
+                worker.judge(subject, job)
+
+
+def scan_row(seconds, T, **more):
+    timing = dict(best=seconds, median=seconds, runs=3)
+    return dict(title="x", error=0.0, shape=dict(B=1, T=T, H=12, M=64, D=64), forward=timing, both=timing, **more)
+
+
+def test_ratios_are_per_head_token(on_path):
+    on_path(SCAN)
+    import report
+
+    machine = dict(clock_ghz=3.0, threads=2, fma_per_cycle=16.0, l1_load_bytes_per_cycle=64.0,
+                   l1_store_bytes_per_cycle=32.0)
+    rows = [scan_row(1.0, 2048), scan_row(1.0, 256, peer="torch_loop")]
+    rows = [report.with_rates(row, machine, own="peer" not in row) for row in rows]
+    (ratio,) = report.ratios(rows)
+    assert ratio["ratio"] == pytest.approx(8.0) and ratio["asked"] == 50
+    forward = rows[0]["forward"]
+    assert forward["cycles"] == pytest.approx(2 * 3.0e9 / (2048 * 12))
+    assert forward["fma_bound"] == pytest.approx(64 * 64 * 6 / 16 / forward["cycles"])
+
+
+def test_plot_is_well_formed(on_path):
+    on_path(RULES)
+    import plot
+
+    def row(rule, T, speed):
+        return dict(title=f"{rule} <&>", rule=rule, method="exact", T=T, forward=dict(mega_head_tokens_per_s=speed),
+                    both=dict(mega_head_tokens_per_s=speed / 5))
+
+    figures = dict(heads=12, slots=64, width=64, machine=dict(threads=2, cpu="A & B", isa="avx2"),
+                   rows=[row("lattice_dec", 2048, 4.0), row("deltanet", 2048, 5.0)],
+                   growth=[row("softmax_attention", T, 1000 / T) for T in (512, 1024)])
+    tree = xml.etree.ElementTree.fromstring(plot.svg(figures))
+    bars = [x for x in tree.iter() if x.tag.endswith("rect") and x.get("rx")]
+    assert len(bars) == 2 + 2 * 2
+    assert len([x for x in tree.iter() if x.tag.endswith("polyline")]) == 1
