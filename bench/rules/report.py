@@ -76,8 +76,8 @@ def summary_lines(found):
                      f"Lattice-Dec (asked at most {slowest['asked']}x)")
     if "deltanet_over_loop" in found:
         loop = found["deltanet_over_loop"]
-        lines.append(f"deltanet vs a PyTorch loop: {loop['forward']:.1f}x forward, {loop['both']:.1f}x forward+backward "
-                     f"(asked {loop['asked']}x)")
+        lines.append(f"deltanet vs a PyTorch loop: {loop['forward']:.1f}x forward, {loop['both']:.1f}x "
+                     f"forward+backward (asked {loop['asked']}x)")
     return "\n".join(lines)
 
 

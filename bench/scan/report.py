@@ -123,6 +123,6 @@ def long_line(result):
         return ""
     shape = result["shape"]
     rate = head_tokens(shape) / result["both"]["best"] / 1e6
-    return (f"\nT={shape['T']:,} H={shape['H']}: forward+backward {rate:.2f} M/s with {result['extra_states_per_head']:,.0f}"
-            f" states of extra memory per head (asked at most T/32 + 64 = {result['allowed_states_per_head']:,.0f}); "
+    return (f"\nT={shape['T']:,} H={shape['H']}: forward+backward {rate:.2f} M/s with "
+            f"{result['extra_states_per_head']:,.0f} states of extra memory per head (asked at most T/32 + 64 = {result['allowed_states_per_head']:,.0f}); "
             f"slot norms moved by {result['norm_drift']:.0e}")
