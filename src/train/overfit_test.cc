@@ -34,7 +34,8 @@ TEST_P(EveryMixer, LearnsAParagraphByHeart) {
   config.train.seq_len = config.train.batch_tokens = static_cast<int64_t>(kParagraph.size()) - 1;
   config.train.steps = 400;
   config.train.warmup = 20;
-  config.train.lr = 1e-2;
+  // The step of Enc grows with the length of the values: it diverges at the rate that suits the others.
+  config.train.lr = GetParam() == "lattice_enc" ? 3e-3 : 1e-2;
   config.train.weight_decay = 0;
   config.train.precision = model::Precision::kFp32;
   Session session(config, dir / "cache", {});

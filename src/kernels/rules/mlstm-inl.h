@@ -69,6 +69,8 @@ struct MlstmRule : RuleBase<T> {
     const T den = step.scalar[kDen];
     const T dden = -Dot(dy, step.aux[kY], d.stride) / den;
     Scale(T(1) / den, dy, d.stride, dy);
+    // The padding is shared with the cells that follow: a NaN of this one must not stay in it.
+    for (size_t j = d.width; j < d.stride; ++j) dy[j] = T(0);
     const bool by_n = step.scalar[kByN] != T(0);
     dy[p.width] = by_n ? dden * step.scalar[kSign] : T(0);
     step.scalar[kDm] = by_n ? T(0) : -dden * den;
