@@ -2,14 +2,15 @@
 
 import torch
 
-_METHODS = ("exact",)
+_METHODS = ("exact", "linear1", "linear2")
 # Read once: torch.compile cannot look into the operator that lists them.
 _RULES = [name for name in torch.ops.lattice.rules() if not name.startswith("lattice_")] + ["softmax_attention"]
 _RECUR_METHODS = ("exact", "chunk")
+_CHUNK, _TOLERANCE = 64, 1e-3
 
 
-def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact", chunk=1, normalize="token",
-         lam=None, sweeps=1, cu_seqlens=None):
+def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact", chunk=None, normalize="token",
+         lam=None, sweeps=1, tolerance=None, cu_seqlens=None):
     """The Lattice recurrence. Returns y [B,T,H,D] and the final state [B,H,M,D].
 
     q, k [B,T,H,M]; v [B,T,H,D]; gamma, mu [B,T,H], mu=None being no forget gate; state [B,H,M,D], required: a slot
@@ -17,18 +18,35 @@ def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact"
     normalize: token or none. cu_seqlens (int64 [N+1], from 0 to T): N sequences one after the other in a batch of 1,
     with a state [N,H,M,D]. float32 or float64; bfloat16 inputs beside a float32 state. Differentiable in every
     tensor, state in and out included.
+
+    method "exact" is the recurrence itself. "linear1" and "linear2" are the paper's approximations over chunks of
+    `chunk` tokens (64 unless told), made of matrix products; they also take normalize="chunk", and no lam. sweeps > 1
+    refines linear2 towards the exact recurrence; sweeps="auto" goes on until a sweep changes no slot by more than
+    `tolerance` (1e-3 unless told) of its length. docs/exact-or-chunked.md says which to use.
     """
     if state is None:
         raise ValueError(f"[scan] state is missing: there is no valid zero state; pass a tensor {_state_shape(k, v)}, "
                          "for example random unit slots")
     if method not in _METHODS:
         raise ValueError(f"[scan] method is {method!r}; the choices are {', '.join(map(repr, _METHODS))}")
-    if chunk != 1 or sweeps != 1:
-        raise ValueError(f"[scan] the exact method has no chunks and no sweeps: chunk and sweeps must be 1, "
-                         f"got chunk={chunk} and sweeps={sweeps}")
+    if chunk is None:
+        chunk = 1 if method == "exact" else _CHUNK
     if lam is not None and not isinstance(lam, torch.Tensor):
         lam = torch.full((1, 1, 1), float(lam), dtype=state.dtype, device=state.device).expand(gamma.shape)
-    return torch.ops.lattice.scan(q, k, v, gamma, mu, state, lam, cu_seqlens, objective, normalize)
+    sweeps, tolerance = _sweeps(sweeps, tolerance, chunk)
+    return torch.ops.lattice.scan(q, k, v, gamma, mu, state, lam, cu_seqlens, objective, normalize, method, chunk,
+                                  sweeps, tolerance)
+
+
+def _sweeps(sweeps, tolerance, chunk):
+    """The operator's number of sweeps and tolerance: "auto" is at most one sweep a token."""
+    if sweeps == "auto":
+        return max(chunk, 2), _TOLERANCE if tolerance is None else tolerance
+    if isinstance(sweeps, bool) or not isinstance(sweeps, int):
+        raise ValueError(f"[scan] sweeps is {sweeps!r}; it must be a whole number of at least 1, or 'auto'")
+    if tolerance is not None:
+        raise ValueError(f"[scan] tolerance is for sweeps='auto', got sweeps={sweeps}")
+    return sweeps, None
 
 
 def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=None, cu_seqlens=None, method="exact",

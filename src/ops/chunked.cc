@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ops/gated_products.h"
 #include "ops/inputs.h"
 
 namespace lattice {
@@ -34,52 +35,19 @@ struct Weights {
   Tensor links;           // sum_m k_im k_jm Omega[i,j] for the delta rules
 };
 
-// Under torch.compile with dynamic shapes the sizes become guards: the number of chunks shapes the graph.
-int64_t Size(const Tensor& x, int64_t dim) { return x.sym_size(dim).guard_int(__FILE__, __LINE__); }
-
-// The two halves of every pair of neighbouring blocks of `block` tokens: x [...,C,*] as 2 x
-// [...,C/2block,block,*].
-std::pair<Tensor, Tensor> Halves(const Tensor& x, int64_t block) {
-  const Tensor pairs = x.unflatten(-2, {-1, 2, block});
-  return {pairs.select(-3, 0), pairs.select(-3, 1)};
-}
-
-Tensor Join(const Tensor& left, const Tensor& right) { return at::cat({left, right}, -2).flatten(-3, -2); }
-
-// [L 0; cross R] for every pair of triangles L, R in scores [...,C/block,block,block].
-Tensor Grow(const Tensor& scores, const Tensor& cross) {
-  const Tensor pairs = scores.unflatten(-3, {-1, 2});
-  const Tensor left = pairs.select(-3, 0), right = pairs.select(-3, 1);
-  return at::cat({at::cat({left, at::zeros_like(left)}, -1), at::cat({cross, right}, -1)}, -2);
-}
-
-// Blocks of 1, 2, 4, ... tokens are joined: a token of the right half sees one of the left half through the
-// product to the left half's end and the product from the right half's start. Products only, so every gate
-// works.
-Weights JoinBlocks(const Tensor& q, const Tensor& k, const Tensor& gate) {
-  const int64_t C = Size(q, -2);
-  const bool outer = Size(q, -1) == 1;
-  Tensor scores = (q * k).sum(-1).unsqueeze(-1).unsqueeze(-1), prefix = gate, suffix = at::ones_like(gate);
-  for (int64_t block = 1; block < C; block *= 2) {
-    const auto [P_left, P_right] = Halves(prefix, block);
-    const auto [X_left, X_right] = Halves(suffix, block);
-    const Tensor queries = Halves(q, block).second * P_right;
-    const Tensor keys = (Halves(k, block).first * X_left).transpose(-2, -1);
-    scores = Grow(scores, outer ? queries * keys : at::matmul(queries, keys));
-    prefix = Join(P_left, P_right * P_left.narrow(-2, block - 1, 1));
-    suffix = Join(X_left * P_right.narrow(-2, block - 1, 1), X_right);
-  }
-  return {scores.squeeze(-3), prefix, suffix, {}};
-}
-
 Tensor Gram(const Tensor& x, const Tensor& y) { return at::matmul(x, y.transpose(-2, -1)); }
 
 Weights MakeWeights(const Chunks& c) {
   const bool delta = c.gamma.defined();
   if (!c.gate.defined()) return {Gram(c.q, c.k).tril(), {}, {}, delta ? Gram(c.k, c.k) : Tensor()};
-  if (Size(c.gate, -1) != 1) return JoinBlocks(c.q, c.k, c.gate);
+  const GateProducts gates = MultiplyGates(c.gate);
+  Weights w{{}, gates.FromStart(), gates.ToEnd(), {}};
+  if (PlainSize(c.gate, -1) != 1) {
+    w.scores = GatedScores(c.q, c.k, gates);
+    return w;
+  }
   const Tensor ones = at::ones_like(c.gate);
-  Weights w = JoinBlocks(ones, ones, c.gate);  // its scores are Omega itself
+  w.scores = GatedScores(ones, ones, gates);  // Omega itself
   if (delta) w.links = Gram(c.k, c.k) * w.scores;
   w.scores = Gram(c.q, c.k) * w.scores;
   return w;
@@ -91,7 +59,7 @@ std::pair<Tensor, Tensor> SolveWrites(const Chunks& c, const Weights& w) {
   const Tensor sides = c.gamma * at::cat({c.v, reads}, -1);
   const Tensor solved = at::linalg_solve_triangular((c.gamma * w.links).tril(-1), sides, /*upper=*/false,
                                                     /*left=*/true, /*unitriangular=*/true);
-  const int64_t D = Size(c.v, -1), M = Size(c.k, -1);
+  const int64_t D = PlainSize(c.v, -1), M = PlainSize(c.k, -1);
   return {solved.narrow(-1, 0, D), solved.narrow(-1, D, M)};
 }
 
@@ -101,13 +69,13 @@ std::pair<Tensor, Tensor> RunChunks(const Chunks& c, Tensor state) {
   const bool gated = w.prefix.defined();
   const Tensor queries = gated ? c.q * w.prefix : c.q;
   const Tensor keys = (gated ? c.k * w.suffix : c.k).transpose(-2, -1);
-  const Tensor kept = gated ? w.prefix.select(-2, Size(c.q, -2) - 1).unsqueeze(-1) : Tensor();
+  const Tensor kept = gated ? w.prefix.select(-2, PlainSize(c.q, -2) - 1).unsqueeze(-1) : Tensor();
   const bool delta = c.gamma.defined();
   const auto [U_v, U_k] = delta ? SolveWrites(c, w) : std::pair(c.v, Tensor());
   const Tensor written = delta ? Tensor() : at::matmul(keys, c.v);
 
   std::vector<Tensor> states, writes;
-  for (int64_t n = 0; n < Size(c.q, 2); ++n) {
+  for (int64_t n = 0; n < PlainSize(c.q, 2); ++n) {
     states.push_back(state);
     Tensor increment;
     if (delta) {
@@ -125,7 +93,7 @@ std::pair<Tensor, Tensor> RunChunks(const Chunks& c, Tensor state) {
 // [B,T,H,X] as [B,H,N,C,X]. Tokens that are added hold `fill`: zero keys and gates of one change nothing.
 Tensor Split(const Tensor& x, int64_t N, int64_t chunk, double fill) {
   const int64_t padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunk)));
-  const int64_t missing = N * chunk - Size(x, 1);
+  const int64_t missing = N * chunk - PlainSize(x, 1);
   const Tensor whole = missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, 0, 0, missing}, fill);
   const Tensor parts = whole.unflatten(1, {N, chunk}).permute({0, 3, 1, 2, 4});
   if (padded == chunk) return parts.contiguous();
@@ -133,7 +101,7 @@ Tensor Split(const Tensor& x, int64_t N, int64_t chunk, double fill) {
 }
 
 std::tuple<Tensor, Tensor> RunSequence(const Inputs& in, int64_t chunk) {
-  const int64_t T = Size(in.q, 1), N = (T + chunk - 1) / chunk;
+  const int64_t T = PlainSize(in.q, 1), N = (T + chunk - 1) / chunk;
   const auto wide = [&](const Tensor& x) { return x.to(in.state.scalar_type()); };
   Chunks c{
       Split(wide(in.q), N, chunk, 0), Split(wide(in.k), N, chunk, 0), Split(wide(in.v), N, chunk, 0), {}, {}};
@@ -167,10 +135,11 @@ std::tuple<Tensor, Tensor> ChunkedOp(const std::string& rule_name, const Tensor&
                   std::nullopt,
                   state.has_value()
                       ? *state
-                      : at::zeros({Size(q, 0), Size(q, 2), Size(q, 3), Size(v, 3)}, q.options().dtype(type)),
+                      : at::zeros({PlainSize(q, 0), PlainSize(q, 2), PlainSize(q, 3), PlainSize(v, 3)},
+                                  q.options().dtype(type)),
                   std::nullopt};
   CheckInputs(RuleNamed(rule_name), "token", in);
-  return RunSequence(in, std::min(chunk, Size(q, 1)));
+  return RunSequence(in, std::min(chunk, PlainSize(q, 1)));
 }
 
 }  // namespace

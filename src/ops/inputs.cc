@@ -28,7 +28,8 @@ class Checker {
 
   void Run(const std::string& normalize) {
     TORCH_CHECK_VALUE(normalize == "token" || normalize == "none", op_, " normalize is '", normalize,
-                      "'; the choices of the exact method are 'token' and 'none'");
+                      "'; the choices of the exact method are 'token' and 'none'",
+                      normalize == "chunk" ? " ('chunk' is for the methods 'linear1' and 'linear2')" : "");
     Rank4("q", in_.q);
     Rank4("k", in_.k);
     Rank4("v", in_.v);

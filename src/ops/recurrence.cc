@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include "kernels/isa.h"
+#include "ops/chunk_scan.h"
 #include "ops/inputs.h"
 
 namespace lattice {
@@ -152,11 +153,18 @@ std::tuple<at::Tensor, at::Tensor> ScanOp(const at::Tensor& q, const at::Tensor&
                                           const at::Tensor& gamma, const OptionalTensor& mu,
                                           const at::Tensor& state, const OptionalTensor& lam,
                                           const OptionalTensor& cu_seqlens, const std::string& objective,
-                                          const std::string& normalize) {
+                                          const std::string& normalize, const std::string& method,
+                                          int64_t chunk, int64_t sweeps, std::optional<double> tolerance) {
   TORCH_CHECK_VALUE(objective == "dec" || objective == "enc" || objective == "sim", "[scan] objective is '",
                     objective, "'; the choices are 'dec', 'enc' and 'sim'");
-  return Run(RuleNamed("lattice_" + objective), normalize,
-             {q, k, v, gamma, mu, lam, std::nullopt, std::nullopt, state, cu_seqlens});
+  const Inputs in{q, k, v, gamma, mu, lam, std::nullopt, std::nullopt, state, cu_seqlens};
+  if (method != "exact") return ChunkScan({objective, normalize, method, chunk, sweeps, tolerance}, in);
+  TORCH_CHECK_VALUE(
+      chunk == 1 && sweeps == 1 && !tolerance.has_value(),
+      "[scan] the exact method has no chunks and no sweeps: chunk and sweeps must be 1, got chunk ", chunk,
+      " and sweeps ", sweeps, tolerance.has_value() ? " with a tolerance" : "",
+      "; use method 'linear2' for them");
+  return Run(RuleNamed("lattice_" + objective), normalize, in);
 }
 
 at::Tensor ZeroState(const kernels::RuleInfo& rule, const at::Tensor& q, const at::Tensor& v,
@@ -189,7 +197,7 @@ std::tuple<at::Tensor, at::Tensor> Scan(const at::Tensor& q, const at::Tensor& k
                                         const at::Tensor& gamma, const at::Tensor& state,
                                         const ScanOptions& options) {
   return ScanOp(q, k, v, gamma, options.mu, state, options.lam, options.cu_seqlens, options.objective,
-                options.normalize);
+                options.normalize, options.method, options.chunk, options.sweeps, options.tolerance);
 }
 
 std::tuple<at::Tensor, at::Tensor> Recur(const std::string& rule, const at::Tensor& q, const at::Tensor& k,
@@ -200,8 +208,8 @@ std::tuple<at::Tensor, at::Tensor> Recur(const std::string& rule, const at::Tens
 TORCH_LIBRARY(lattice, m) {
   m.def(
       "scan(Tensor q, Tensor k, Tensor v, Tensor gamma, Tensor? mu, Tensor state, Tensor? lam=None, "
-      "Tensor? cu_seqlens=None, str objective=\"dec\", str normalize=\"token\") -> (Tensor y, Tensor "
-      "state_out)",
+      "Tensor? cu_seqlens=None, str objective=\"dec\", str normalize=\"token\", str method=\"exact\", "
+      "int chunk=1, int sweeps=1, float? tolerance=None) -> (Tensor y, Tensor state_out)",
       ScanOp);
   m.def(
       "recur(str rule, Tensor q, Tensor k, Tensor v, Tensor? gamma=None, Tensor? mu=None, Tensor? "

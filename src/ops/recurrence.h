@@ -25,10 +25,15 @@ namespace lattice {
 
 struct ScanOptions {
   std::string objective = "dec";    // dec, enc or sim
-  std::string normalize = "token";  // token or none
+  std::string normalize = "token";  // token or none; chunk with a chunk method
   std::optional<at::Tensor> mu;     // forget gate, off when absent
-  std::optional<at::Tensor> lam;    // l1 shrinkage by gamma * lam, [B,T,H]
+  std::optional<at::Tensor> lam;    // l1 shrinkage by gamma * lam, [B,T,H]; exact only
   std::optional<at::Tensor> cu_seqlens;
+  // The recurrence itself, or one of its chunk forms (docs/exact-or-chunked.md).
+  std::string method = "exact";     // exact, linear1 or linear2
+  int64_t chunk = 1;                // tokens a chunk form takes at once
+  int64_t sweeps = 1;               // more than one refines linear2
+  std::optional<double> tolerance;  // sweep until a sweep changes no slot by more, `sweeps` times at most
 };
 
 // The Lattice layer (docs/recurrence.md). Returns y and the final state.

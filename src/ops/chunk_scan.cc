@@ -1,0 +1,242 @@
+// Schemas, autograd and shapes.
+#include "ops/chunk_scan.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <string>
+#include <vector>
+
+#include "ops/chunk_matrix.h"
+
+namespace lattice {
+
+void CheckChunkForm(const ChunkForm& form) {
+  const auto one_of = [](const std::string& x, const std::vector<std::string>& choices) {
+    return std::find(choices.begin(), choices.end(), x) != choices.end();
+  };
+  TORCH_CHECK_VALUE(one_of(form.method, {"linear1", "linear2"}), "[scan] method is '", form.method,
+                    "'; the choices are 'exact', 'linear1' and 'linear2'");
+  TORCH_CHECK_VALUE(one_of(form.objective, {"dec", "enc", "sim"}), "[scan] objective is '", form.objective,
+                    "'; the choices are 'dec', 'enc' and 'sim'");
+  TORCH_CHECK_VALUE(one_of(form.normalize, {"token", "chunk", "none"}), "[scan] normalize is '",
+                    form.normalize, "'; the choices of ", form.method, " are 'token', 'chunk' and 'none'");
+  TORCH_CHECK_VALUE(form.chunk >= 1, "[scan] chunk is ", form.chunk, "; it must be at least 1 token");
+  TORCH_CHECK_VALUE(form.sweeps >= 1, "[scan] sweeps is ", form.sweeps,
+                    "; it must be at least 1 (1 is linear2 itself)");
+  TORCH_CHECK_VALUE(!form.Refined() || form.method == "linear2", "[scan] sweeps refine linear2, got method '",
+                    form.method, "' with sweeps ", form.sweeps, "; use method 'linear2' or sweeps 1");
+  TORCH_CHECK_VALUE(!form.tolerance.has_value() || *form.tolerance > 0, "[scan] tolerance is ",
+                    form.tolerance.value_or(0), "; it must be greater than 0");
+}
+
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using Strings = const std::string&;
+
+// Every operator below begins with these: the form, then the tensors.
+#define LATTICE_CHUNK_PARAMETERS                                                          \
+  Strings objective, Strings normalize, Strings method, int64_t chunk, int64_t sweeps,    \
+      std::optional<double> tolerance, const Tensor &q, const Tensor &k, const Tensor &v, \
+      const Tensor &gamma, const OptionalTensor &mu, const Tensor &state, const OptionalTensor &cu_seqlens
+#define LATTICE_CHUNK_ARGUMENTS \
+  objective, normalize, method, chunk, sweeps, tolerance, q, k, v, gamma, mu, state, cu_seqlens
+#define LATTICE_CHUNK_FORM \
+  ChunkForm { objective, normalize, method, chunk, sweeps, tolerance }
+#define LATTICE_CHUNK_INPUTS \
+  Inputs { q, k, v, gamma, mu, std::nullopt, std::nullopt, std::nullopt, state, cu_seqlens }
+#define LATTICE_CHUNK_SCHEMA                                                                                \
+  "str objective, str normalize, str method, int chunk, int sweeps, float? tolerance, Tensor q, Tensor k, " \
+  "Tensor v, Tensor gamma, Tensor? mu, Tensor state, Tensor? cu_seqlens"
+
+using ForwardResult = std::tuple<Tensor, Tensor, Tensor>;
+using BackwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+using ScanSignature = std::tuple<Tensor, Tensor>(LATTICE_CHUNK_PARAMETERS);
+using ForwardSignature = ForwardResult(LATTICE_CHUNK_PARAMETERS, bool);
+using BackwardSignature = BackwardResult(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&,
+                                         const OptionalTensor&);
+
+template <class Signature>
+auto Operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+
+ForwardResult CallForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+  static const auto op = Operator<ForwardSignature>("lattice::_chunk_forward");
+  return op.call(LATTICE_CHUNK_ARGUMENTS, keep);
+}
+
+OptionalTensor IfDefined(const Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
+Tensor OrUndefined(const OptionalTensor& x) { return x.has_value() ? *x : Tensor(); }
+
+class ChunkFunction : public torch::autograd::Function<ChunkFunction> {
+ public:
+  static variable_list forward(AutogradContext* ctx, LATTICE_CHUNK_PARAMETERS) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/true);
+    ctx->saved_data["objective"] = objective;
+    ctx->saved_data["normalize"] = normalize;
+    ctx->saved_data["method"] = method;
+    ctx->saved_data["chunk"] = chunk;
+    ctx->saved_data["sweeps"] = sweeps;
+    ctx->saved_data["tolerance"] = tolerance;
+    ctx->set_materialize_grads(false);
+    ctx->save_for_backward({q, k, v, gamma, OrUndefined(mu), state, OrUndefined(cu_seqlens), kept});
+    return {y, state_out};
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    TORCH_CHECK(!at::GradMode::is_enabled(),
+                "[scan] has first derivatives only; call backward without create_graph=True");
+    const auto saved = ctx->get_saved_variables();
+    const Tensor &v = saved[2], &state = saved[5];
+    const OptionalTensor mu = IfDefined(saved[4]);
+    const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_symint(v.sym_sizes(), state.options());
+    auto& data = ctx->saved_data;
+    static const auto op = Operator<BackwardSignature>("lattice::_chunk_backward");
+    const auto [dq, dk, dv, dgamma, dmu, dstate] = op.call(
+        data["objective"].toStringRef(), data["normalize"].toStringRef(), data["method"].toStringRef(),
+        data["chunk"].toInt(), data["sweeps"].toInt(), data["tolerance"].toOptional<double>(), saved[0],
+        saved[1], v, saved[3], mu, state, IfDefined(saved[6]), saved[7], dy, IfDefined(grads[1]));
+    const Tensor none;
+    return {none,   none, none, none, none, none, dq, dk, dv, dgamma, mu.has_value() ? dmu : none,
+            dstate, none};
+  }
+};
+
+std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
+  const auto wants = [](const Tensor& x) { return x.requires_grad(); };
+  const bool any =
+      wants(q) || wants(k) || wants(v) || wants(gamma) || (mu.has_value() && wants(*mu)) || wants(state);
+  if (!at::GradMode::is_enabled() || !any) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
+    return {y, state_out};
+  }
+  auto out = ChunkFunction::apply(LATTICE_CHUNK_ARGUMENTS);
+  return {out[0], out[1]};
+}
+
+std::tuple<Tensor, Tensor> ScanForward(LATTICE_CHUNK_PARAMETERS) {
+  auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
+  return {y, state_out};
+}
+
+void CheckAll(const ChunkForm& form, const Inputs& in) {
+  CheckChunkForm(form);
+  TORCH_CHECK_VALUE(!in.lam.has_value(), "[scan] lam was given, but ", form.method,
+                    " has no shrinkage; use method 'exact' or leave lam out");
+  CheckInputs(RuleNamed("lattice_" + form.objective), "token", in);
+}
+
+void CheckOneType(const Inputs& in) {
+  const auto same = [&](const Tensor& x) { return x.scalar_type() == in.state.scalar_type(); };
+  TORCH_CHECK_TYPE(
+      same(in.q) && same(in.k) && same(in.v) && same(*in.gamma) && (!in.mu.has_value() || same(*in.mu)),
+      "[scan] the chunk forms take one type for all tensors; call lattice.scan");
+}
+
+ForwardResult MatrixForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+  const ChunkForm form = LATTICE_CHUNK_FORM;
+  const Inputs in = LATTICE_CHUNK_INPUTS;
+  CheckAll(form, in);
+  CheckOneType(in);
+  if (cu_seqlens.has_value()) {
+    CheckSequenceStarts(RuleNamed("lattice_" + objective), cu_seqlens->cpu(), q.size(1));
+  }
+  at::NoGradGuard off;
+  return ChunkMatrixForward(form, in, keep);
+}
+
+BackwardResult MatrixBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+                              const OptionalTensor& dstate_out) {
+  const ChunkForm form = LATTICE_CHUNK_FORM;
+  const Inputs in = LATTICE_CHUNK_INPUTS;
+  CheckAll(form, in);
+  CheckOneType(in);
+  // The chunks are recomputed with autograd on, which the dispatcher may have switched off for this operator.
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  c10::impl::ForceDispatchKeyGuard allow(keys.included_,
+                                         keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  std::vector<Tensor> d = ChunkMatrixBackward(form, in, kept, dy, dstate_out);
+  if (!d[4].defined()) d[4] = at::empty({0}, state.options());
+  return {d[0], d[1], d[2], d[3], d[4], d[5]};
+}
+
+ForwardResult MetaForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+  const ChunkForm form = LATTICE_CHUNK_FORM;
+  const Inputs in = LATTICE_CHUNK_INPUTS;
+  CheckAll(form, in);
+  std::vector<c10::SymInt> sizes = state.sym_sizes().vec();
+  sizes[0] = keep ? ChunkStatesKept(form, in) : c10::SymInt(0);
+  return {at::empty_symint(v.sym_sizes(), state.options()),
+          at::empty_symint(state.sym_sizes(), state.options()), at::empty_symint(sizes, state.options())};
+}
+
+BackwardResult MetaBackward(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&, const OptionalTensor&) {
+  const auto like = [&](const Tensor& x) { return at::empty_symint(x.sym_sizes(), state.options()); };
+  (void)LATTICE_CHUNK_FORM;
+  (void)cu_seqlens;
+  return {
+      like(q),    like(k), like(v), like(gamma), mu.has_value() ? like(*mu) : at::empty({0}, state.options()),
+      like(state)};
+}
+
+Inputs Widened(const Inputs& in) {
+  const at::ScalarType type = in.state.scalar_type();
+  Inputs wide = in;
+  wide.q = in.q.to(type);
+  wide.k = in.k.to(type);
+  wide.v = in.v.to(type);
+  wide.gamma = in.gamma->to(type);
+  if (in.mu.has_value()) wide.mu = in.mu->to(type);
+  return wide;
+}
+
+}  // namespace
+
+bool UsesChunkKernels(const ChunkForm&, const at::Device&) { return false; }
+
+c10::SymInt ChunkStatesKept(const ChunkForm& form, const Inputs& in) {
+  return ChunksKept(form.chunk, in.q.sym_size(0), in.q.sym_size(1), in.cu_seqlens.has_value());
+}
+
+std::tuple<Tensor, Tensor> ChunkScan(const ChunkForm& form, const Inputs& in) {
+  CheckAll(form, in);
+  static const auto op = Operator<ScanSignature>("lattice::_chunk_scan");
+  const Inputs x = Widened(in);
+  auto [y, state] = op.call(form.objective, form.normalize, form.method, form.chunk, form.sweeps,
+                            form.tolerance, x.q, x.k, x.v, *x.gamma, x.mu, x.state, x.cu_seqlens);
+  return {y.to(in.q.scalar_type()), state};
+}
+
+TORCH_LIBRARY_FRAGMENT(lattice, m) {
+  m.def("_chunk_scan(" LATTICE_CHUNK_SCHEMA ") -> (Tensor y, Tensor state_out)");
+  m.def("_chunk_forward(" LATTICE_CHUNK_SCHEMA ", bool keep) -> (Tensor y, Tensor state_out, Tensor kept)");
+  m.def("_chunk_backward(" LATTICE_CHUNK_SCHEMA
+        ", Tensor kept, Tensor dy, Tensor? dstate_out) -> "
+        "(Tensor dq, Tensor dk, Tensor dv, Tensor dgamma, Tensor dmu, Tensor dstate)");
+  m.def("_chunk_matrix(" LATTICE_CHUNK_SCHEMA ") -> (Tensor y, Tensor state_out)",
+        [](LATTICE_CHUNK_PARAMETERS) {
+          CheckAll(LATTICE_CHUNK_FORM, LATTICE_CHUNK_INPUTS);
+          auto [y, out, kept] = ChunkMatrixForward(LATTICE_CHUNK_FORM, LATTICE_CHUNK_INPUTS, /*keep=*/false);
+          return std::tuple(y, out);
+        });
+}
+
+TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) {
+  m.impl("_chunk_scan", ScanForward);
+  m.impl("_chunk_forward", MatrixForward);
+  m.impl("_chunk_backward", MatrixBackward);
+}
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_chunk_scan", ScanAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Meta, m) {
+  m.impl("_chunk_forward", MetaForward);
+  m.impl("_chunk_backward", MetaBackward);
+}
+
+}  // namespace lattice
