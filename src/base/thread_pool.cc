@@ -1,0 +1,83 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace lattice {
+namespace {
+
+// About 100 microseconds: longer than the pauses inside a step, shorter than anyone notices.
+constexpr int kSpins = 4000;
+constexpr int kMaxThreads = 1024;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+int AvailableCores() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+ThreadPool::ThreadPool(int threads) {
+  Check(threads >= 0 && threads <= kMaxThreads, "[threads] ", threads, " threads; expected 0 (all cores) to ",
+        kMaxThreads);
+  const int count = threads == 0 ? AvailableCores() : threads;
+  for (int i = 1; i < count; ++i) workers_.emplace_back([this] { Loop(); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_ = true;
+  ++round_;
+  round_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Work() {
+  const Job job = job_;
+  for (int64_t first = next_.fetch_add(job.grain); first < job.count; first = next_.fetch_add(job.grain)) {
+    job.call(job.context, first, std::min(job.count, first + job.grain));
+  }
+}
+
+void ThreadPool::Run(const Job& job) {
+  const std::lock_guard lock(callers_);
+  job_ = job;
+  next_.store(0, std::memory_order_relaxed);
+  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  ++round_;
+  if (asleep_ > 0) round_.notify_all();
+  Work();
+  for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) {
+    Pause();
+    // More threads than free cores: let the others finish.
+    if (spins > kSpins) std::this_thread::yield();
+  }
+}
+
+void ThreadPool::Loop() {
+  uint32_t seen = 0;
+  while (true) {
+    for (int spins = 0; round_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins) Pause();
+    if (round_.load(std::memory_order_acquire) == seen) {
+      ++asleep_;
+      round_.wait(seen);
+      --asleep_;
+    }
+    if (stop_) return;
+    if (round_.load(std::memory_order_acquire) == seen) continue;
+    ++seen;
+    Work();
+    busy_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace lattice

@@ -1,0 +1,58 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lattice {
+namespace {
+
+TEST(ThreadPool, CoversEveryIndexOnce) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const int64_t count : {0, 1, 7, 1000}) {
+      for (const int64_t grain : {1, 3, 4096}) {
+        std::vector<int> seen(static_cast<size_t>(count));
+        pool.For(count, grain, [&](int64_t first, int64_t last) {
+          EXPECT_LE(last - first, grain);
+          for (int64_t i = first; i < last; ++i) ++seen[static_cast<size_t>(i)];
+        });
+        EXPECT_EQ(seen, std::vector<int>(static_cast<size_t>(count), 1));
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, ManyShortRoundsAndPausesBetweenThem) {
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < 2000; ++round) {
+    pool.For(6, 1, [&](int64_t first, int64_t) { sum += first; });
+    if (round % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(sum, 2000 * 15);
+}
+
+TEST(ThreadPool, CallersTakeTurns) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> sum{0};
+  const auto call = [&] {
+    for (int i = 0; i < 200; ++i) pool.For(10, 1, [&](int64_t, int64_t) { ++sum; });
+  };
+  std::thread other(call);
+  call();
+  other.join();
+  EXPECT_EQ(sum, 4000);
+}
+
+TEST(ThreadPool, RefusesAWrongNumber) {
+  EXPECT_THROW(ThreadPool(-1), Error);
+  EXPECT_THROW(ThreadPool(100000), Error);
+}
+
+}  // namespace
+}  // namespace lattice

@@ -1,0 +1,308 @@
+#include "kernels/matmul.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "kernels/arena.h"
+#include "kernels/isa.h"
+#include "kernels/matmul_vnni.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<F32>;
+
+// Rows of x that share the loads of 4 rows of W: as many sums as there are registers for.
+constexpr int kColumns = HWY_TARGET <= HWY_AVX3 ? 6 : 2;
+
+HWY_INLINE FloatVec LoadWeights(F32 d, const float* w) { return hn::LoadU(d, w); }
+HWY_INLINE FloatVec LoadWeights(F32 d, const uint16_t* w) {
+  const hn::Rebind<uint16_t, F32> narrow;
+  const hn::RebindToUnsigned<F32> wide;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, w))));
+}
+
+// The first n of a vector, zeros behind: copied, because nothing may be read beyond the end of a mapped file.
+template <typename W>
+HWY_INLINE FloatVec LoadFirst(F32 d, const W* w, int64_t n) {
+  W padded[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::memcpy(padded, w, static_cast<size_t>(n) * sizeof(W));
+  return LoadWeights(d, padded);
+}
+
+// R rows of W with C rows of x.
+template <int R, int C, typename W>
+HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t y_stride) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  FloatVec sum[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) sum[r][c] = hn::Zero(d);
+  }
+  int64_t k = 0;
+  for (; k + N <= cols; k += N) {
+    FloatVec row[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      row[r] = LoadWeights(d, w + r * cols + k);
+      if (C == 1) hwy::Prefetch(w + (r + R) * cols + k);
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      const FloatVec column = hn::LoadU(d, x + c * cols + k);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum[r][c] = hn::MulAdd(row[r], column, sum[r][c]);
+    }
+  }
+  if (k < cols) {
+    for (int c = 0; c < C; ++c) {
+      const FloatVec column = LoadFirst(d, x + c * cols + k, cols - k);
+      for (int r = 0; r < R; ++r) {
+        sum[r][c] = hn::MulAdd(LoadFirst(d, w + r * cols + k, cols - k), column, sum[r][c]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) y[c * y_stride + r] = hn::GetLane(hn::SumOfLanes(d, sum[r][c]));
+  }
+}
+
+// The last C' < kColumns rows of x.
+template <int R, int C, typename W>
+HWY_INLINE void LastColumns(int64_t left, const W* w, const float* x, int64_t cols, float* y,
+                            int64_t y_stride) {
+  if constexpr (C > 0) {
+    if (left == C) return Tile<R, C>(w, x, cols, y, y_stride);
+    LastColumns<R, C - 1>(left, w, x, cols, y, y_stride);
+  }
+}
+
+template <int R, typename W>
+void Rows(const MatMul& p, const W* w, int64_t row, int64_t first, int64_t last) {
+  const int64_t cols = p.w.cols;
+  int64_t m = first;
+  for (; m + kColumns <= last; m += kColumns) {
+    Tile<R, kColumns>(w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows);
+  }
+  LastColumns<R, kColumns - 1>(last - m, w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows);
+}
+
+void Widen(const uint16_t* w, int64_t count, float* out) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + N <= count; i += N) hn::StoreU(LoadWeights(d, w + i), d, out + i);
+  for (; i < count; ++i) {
+    const uint32_t bits = uint32_t{w[i]} << 16;
+    std::memcpy(out + i, &bits, sizeof(bits));
+  }
+}
+
+// Many rows of x: bf16 weights are widened once for all of them.
+template <int R>
+void SharedRows(const MatMul& p, const float* w, int64_t row, int64_t first, int64_t last) {
+  Rows<R>(p, w, row, first, last);
+}
+template <int R>
+void SharedRows(const MatMul& p, const uint16_t* w, int64_t row, int64_t first, int64_t last) {
+  if (last - first <= kColumns) return Rows<R>(p, w, row, first, last);
+  float* wide = static_cast<float*>(ThreadArena(static_cast<size_t>(R * p.w.cols) * sizeof(float)));
+  Widen(w, R * p.w.cols, wide);
+  Rows<R>(p, wide, row, first, last);
+}
+
+template <typename W>
+void Product(const MatMul& p, int64_t first, int64_t last) {
+  const W* w = static_cast<const W*>(p.w.data);
+  // Rows of x that stay in the L2 cache while the rows of W go by.
+  constexpr int64_t kCacheBytes = 384 << 10;
+  const int64_t fit = kCacheBytes / (p.w.cols * static_cast<int64_t>(sizeof(float)));
+  const int64_t block = std::max<int64_t>(1, fit / kColumns) * kColumns;
+  for (int64_t m = 0; m < p.count; m += block) {
+    const int64_t end = std::min(p.count, m + block);
+    int64_t row = first;
+    for (; row + 4 <= last; row += 4) SharedRows<4>(p, w + row * p.w.cols, row, m, end);
+    for (; row < last; ++row) SharedRows<1>(p, w + row * p.w.cols, row, m, end);
+  }
+}
+
+// The exact sum of one row of W with one plane of a row of x.
+HWY_INLINE int64_t PlaneDot(const int8_t* w, const int8_t* x, int64_t cols) {
+  const hn::ScalableTag<int16_t> d;
+  const hn::Rebind<int8_t, decltype(d)> narrow;
+  const hn::RepartitionToWide<decltype(d)> wide;
+  const int64_t N = hn::Lanes(d);
+  auto even = hn::Zero(wide), odd = hn::Zero(wide);
+  int64_t k = 0;
+  for (; k + N <= cols; k += N) {
+    const auto a = hn::PromoteTo(d, hn::LoadU(narrow, w + k)), b = hn::PromoteTo(d, hn::LoadU(narrow, x + k));
+    even = hn::ReorderWidenMulAccumulate(wide, a, b, even, odd);
+  }
+  int64_t sum = hn::GetLane(hn::SumOfLanes(wide, hn::Add(even, odd)));
+  for (; k < cols; ++k) sum += int64_t{w[k]} * x[k];
+  return sum;
+}
+
+void ProductInt8(const MatMul& p, int64_t first, int64_t last) {
+  const int64_t cols = p.w.cols, stride = Int8Rows::Stride(cols);
+  for (int64_t row = first; row < last; ++row) {
+    const int8_t* w = static_cast<const int8_t*>(p.w.data) + row * cols;
+    for (int64_t m = 0; m < p.count; ++m) {
+      const int64_t sum =
+          128 * PlaneDot(w, p.x8.high + m * stride, cols) + PlaneDot(w, p.x8.low + m * stride, cols);
+      p.y[m * p.w.rows + row] = static_cast<float>(sum) * (p.x8.scales[m] * p.w.scales[row]);
+    }
+  }
+}
+
+HWY_INLINE float LargestSize(const float* x, int64_t n) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  auto top = hn::Zero(d), nan = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) {
+    const auto v = hn::LoadU(d, x + i);
+    top = hn::Max(top, hn::Abs(v));
+    // 0 for finite values, NaN else; a maximum alone may drop a NaN.
+    nan = hn::Add(nan, hn::Sub(v, v));
+  }
+  float largest = hn::GetLane(hn::MaxOfLanes(d, top)), bad = hn::GetLane(hn::SumOfLanes(d, nan));
+  for (; i < n; ++i) {
+    largest = std::max(largest, std::fabs(x[i]));
+    bad += x[i] - x[i];
+  }
+  return largest + bad;
+}
+
+void QuantizeRow(const float* x, int64_t cols, int8_t* high, int8_t* low, float* scale, int64_t* sum) {
+  constexpr float kRange = 127 * 128;
+  const float largest = LargestSize(x, cols);
+  *sum = 0;
+  std::fill(high + cols, high + Int8Rows::Stride(cols), int8_t{0});
+  std::fill(low + cols, low + Int8Rows::Stride(cols), int8_t{0});
+  // The smallest denormals have no inverse; they are as good as zero.
+  if (!std::isfinite(largest) || largest < std::numeric_limits<float>::min() * kRange) {
+    std::fill(high, high + cols, int8_t{0});
+    std::fill(low, low + cols, int8_t{0});
+    *scale = std::isfinite(largest) ? 0 : std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  *scale = largest / kRange;
+  const float inverse = kRange / largest;
+  const F32 d;
+  const hn::RebindToSigned<F32> d32;
+  const hn::Rebind<int8_t, F32> d8;
+  const int64_t N = hn::Lanes(d);
+  auto total = hn::Zero(d32);
+  int64_t i = 0;
+  for (; i + N <= cols; i += N) {
+    const auto a = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, inverse)));
+    const auto top = hn::ShiftRight<7>(hn::Add(a, hn::Set(d32, 64)));
+    hn::StoreU(hn::DemoteTo(d8, top), d8, high + i);
+    hn::StoreU(hn::DemoteTo(d8, hn::Sub(a, hn::ShiftLeft<7>(top))), d8, low + i);
+    total = hn::Add(total, a);
+  }
+  *sum = hn::GetLane(hn::SumOfLanes(d32, total));
+  for (; i < cols; ++i) {
+    const int32_t a = static_cast<int32_t>(std::nearbyint(x[i] * inverse));
+    const int32_t top = (a + 64) >> 7;
+    high[i] = static_cast<int8_t>(top);
+    low[i] = static_cast<int8_t>(a - 128 * top);
+    *sum += a;
+  }
+}
+
+void Quantize(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last) {
+  const int64_t stride = Int8Rows::Stride(cols);
+  for (int64_t m = first; m < last; ++m) {
+    QuantizeRow(x + m * cols, cols, out.high + m * stride, out.low + m * stride, out.scales + m,
+                out.sums + m);
+  }
+}
+
+void ProductF32(const MatMul& p, int64_t first, int64_t last) { Product<float>(p, first, last); }
+void ProductBf16(const MatMul& p, int64_t first, int64_t last) { Product<uint16_t>(p, first, last); }
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lattice::kernels {
+
+HWY_EXPORT(ProductF32);
+HWY_EXPORT(ProductBf16);
+HWY_EXPORT(ProductInt8);
+HWY_EXPORT(Quantize);
+HWY_EXPORT(Widen);
+
+int64_t WeightMatrix::Bytes() const {
+  switch (format) {
+    case WeightFormat::kF32:
+      return rows * cols * 4;
+    case WeightFormat::kBf16:
+      return rows * cols * 2;
+    case WeightFormat::kInt8:
+      return rows * cols + rows * 4;
+  }
+  return 0;
+}
+
+void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
+  InitIsa();
+  switch (p.w.format) {
+    case WeightFormat::kF32:
+      return HWY_DYNAMIC_DISPATCH(ProductF32)(p, first, last);
+    case WeightFormat::kBf16:
+      return HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
+    case WeightFormat::kInt8:
+      return HasVnni() ? MatMulVnni(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductInt8)(p, first, last);
+  }
+}
+
+void QuantizeRows(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(Quantize)(x, cols, out, first, last);
+}
+
+void WidenBf16(const uint16_t* w, int64_t count, float* out) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(Widen)(w, count, out);
+}
+
+void QuantizeWeights(const float* w, int64_t cols, int8_t* q, float* scale) {
+  float largest = 0;
+  for (int64_t i = 0; i < cols; ++i) largest = std::max(largest, std::fabs(w[i]));
+  *scale = largest / 127;
+  const float inverse = *scale > 0 ? 1 / *scale : 0;
+  const bool usable = std::isfinite(inverse);
+  if (!usable) *scale = 0;
+  for (int64_t i = 0; i < cols; ++i) {
+    q[i] = usable ? static_cast<int8_t>(std::clamp(std::nearbyint(w[i] * inverse), -127.0f, 127.0f)) : 0;
+  }
+}
+
+void RoundToBf16(const float* w, int64_t count, uint16_t* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, w + i, sizeof(bits));
+    const bool nan = (bits & 0x7fffffff) > 0x7f800000;
+    // To the nearest, ties to even.
+    out[i] = static_cast<uint16_t>(nan ? (bits >> 16) | 0x40 : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+  }
+}
+
+}  // namespace lattice::kernels
+#endif

@@ -1,0 +1,166 @@
+#include "kernels/pointwise.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pointwise.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+#include "kernels/isa.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<F32>;
+
+// y[i] = f(x[i], y[i]) a vector at a time; the tail goes through a padded copy.
+template <class F>
+HWY_INLINE void Map(const float* x, int64_t n, float* y, const F& f) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) hn::StoreU(f(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  if (i == n) return;
+  float a[HWY_MAX_BYTES / sizeof(float)] = {}, b[HWY_MAX_BYTES / sizeof(float)] = {};
+  const size_t bytes = static_cast<size_t>(n - i) * sizeof(float);
+  std::memcpy(a, x + i, bytes);
+  std::memcpy(b, y + i, bytes);
+  hn::StoreU(f(d, hn::LoadU(d, a), hn::LoadU(d, b)), d, b);
+  std::memcpy(y + i, b, bytes);
+}
+
+// Abramowitz and Stegun 7.1.26.
+HWY_INLINE FloatVec Erf(F32 d, FloatVec x) {
+  const auto set = [&](float value) { return hn::Set(d, value); };
+  const auto size = hn::Abs(x);
+  const auto t = hn::Div(set(1), hn::MulAdd(set(0.3275911f), size, set(1)));
+  auto p = hn::MulAdd(set(1.061405429f), t, set(-1.453152027f));
+  p = hn::MulAdd(p, t, set(1.421413741f));
+  p = hn::MulAdd(p, t, set(-0.284496736f));
+  p = hn::MulAdd(p, t, set(0.254829592f));
+  const auto e = hn::Exp(d, hn::Neg(hn::Mul(size, size)));
+  return hn::CopySign(hn::NegMulAdd(hn::Mul(p, t), e, set(1)), x);
+}
+
+void AddToVec(const float* x, int64_t n, float* y) {
+  Map(x, n, y, [](F32, FloatVec a, FloatVec b) { return hn::Add(a, b); });
+}
+
+void Silu(float* x, int64_t n) {
+  Map(x, n, x, [](F32 d, FloatVec a, FloatVec) {
+    return hn::Div(a, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(a))));
+  });
+}
+
+void Gelu(const float* gate, int64_t n, float* y) {
+  Map(gate, n, y, [](F32 d, FloatVec g, FloatVec b) {
+    const auto half = hn::Set(d, 0.5f);
+    const auto erf = Erf(d, hn::Mul(g, hn::Set(d, 0.70710678f)));
+    return hn::Mul(hn::Mul(g, hn::MulAdd(half, erf, half)), b);
+  });
+}
+
+// log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
+void SigmoidPow(float* x, int64_t n, float power) {
+  Map(x, n, x, [power](F32 d, FloatVec a, FloatVec) {
+    const auto log = hn::Sub(hn::Min(a, hn::Zero(d)), hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(a)))));
+    return hn::Exp(d, hn::Mul(log, hn::Set(d, power)));
+  });
+}
+
+HWY_INLINE float Sum(const float* x, int64_t n) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) sum = hn::Add(sum, hn::LoadU(d, x + i));
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
+
+HWY_INLINE float Dot(const float* a, const float* b, int64_t n) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < n; ++i) total = std::fma(a[i], b[i], total);
+  return total;
+}
+
+HWY_INLINE void AddScaled(float a, const float* x, int64_t n, float* y) {
+  Map(x, n, y, [a](F32 d, FloatVec v, FloatVec sum) { return hn::MulAdd(hn::Set(d, a), v, sum); });
+}
+
+void LayerNorm(float* x, const float* weight, const float* bias, int64_t n, float eps) {
+  const float mean = Sum(x, n) / static_cast<float>(n);
+  Map(x, n, x, [mean](F32 d, FloatVec a, FloatVec) { return hn::Sub(a, hn::Set(d, mean)); });
+  const float scale = 1 / std::sqrt(Dot(x, x, n) / static_cast<float>(n) + eps);
+  Map(weight, n, x,
+      [scale](F32 d, FloatVec w, FloatVec a) { return hn::Mul(hn::Mul(a, hn::Set(d, scale)), w); });
+  AddToVec(bias, n, x);
+}
+
+void AttendRow(const AttentionRow& p) {
+  float top = -HUGE_VALF;
+  for (int64_t i = 0; i < p.count; ++i) {
+    p.scores[i] = p.scale * Dot(p.q, p.keys + i * p.stride, p.width);
+    top = std::max(top, p.scores[i]);
+  }
+  Map(p.scores, p.count, p.scores,
+      [top](F32 d, FloatVec a, FloatVec) { return hn::Exp(d, hn::Sub(a, hn::Set(d, top))); });
+  const float inverse = 1 / Sum(p.scores, p.count);
+  std::fill(p.y, p.y + p.width, 0.0f);
+  for (int64_t i = 0; i < p.count; ++i) AddScaled(p.scores[i], p.values + i * p.stride, p.width, p.y);
+  Map(p.y, p.width, p.y, [inverse](F32 d, FloatVec a, FloatVec) { return hn::Mul(a, hn::Set(d, inverse)); });
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lattice::kernels {
+
+HWY_EXPORT(AddToVec);
+HWY_EXPORT(Silu);
+HWY_EXPORT(Gelu);
+HWY_EXPORT(SigmoidPow);
+HWY_EXPORT(LayerNorm);
+HWY_EXPORT(AttendRow);
+
+void AddTo(const float* x, int64_t n, float* y) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(AddToVec)(x, n, y);
+}
+void SiluInPlace(float* x, int64_t n) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(Silu)(x, n);
+}
+void GeluTimes(const float* gate, int64_t n, float* y) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(Gelu)(gate, n, y);
+}
+void SigmoidPower(float* x, int64_t n, float power) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(SigmoidPow)(x, n, power);
+}
+void LayerNormRow(float* x, const float* weight, const float* bias, int64_t n, float eps) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(LayerNorm)(x, weight, bias, n, eps);
+}
+void Attend(const AttentionRow& p) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(AttendRow)(p);
+}
+
+}  // namespace lattice::kernels
+#endif
