@@ -52,6 +52,34 @@ bool IsForeign(const std::string& field) {
   return std::find(std::begin(kForeignFields), std::end(kForeignFields), field) != std::end(kForeignFields);
 }
 
+struct Expected {
+  std::string name;
+  std::vector<int64_t> shape;
+  io::Dtype dtype;
+};
+
+// What the file of a model holds when its matrices are of `dtype`.
+std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io::Dtype dtype) {
+  std::vector<Expected> expected;
+  for (const TensorInfo& info : tensors) {
+    const bool wide = dtype == io::Dtype::kI8 && !info.IsMatrix();
+    expected.push_back({info.name, info.shape, wide ? io::Dtype::kF32 : dtype});
+    if (dtype == io::Dtype::kI8 && info.IsMatrix()) {
+      expected.push_back({info.name + std::string(kScaleSuffix), {info.shape[0]}, io::Dtype::kF32});
+    }
+  }
+  return expected;
+}
+
+void CheckTensor(const Expected& expected, const ModelConfig& config, const io::Safetensors& file) {
+  const std::string source = file.path().string();
+  Check(file.Has(expected.name), "[checkpoint] ", source, " lacks the tensor \"", expected.name, "\" of a ",
+        config.mixer, " model; config and weights do not belong together");
+  const io::TensorView& tensor = file.Get(expected.name);
+  Check(tensor.shape == expected.shape, "[checkpoint] ", source, ": \"", expected.name, "\" has shape ",
+        io::ShapeText(tensor.shape), " but the config asks for ", io::ShapeText(expected.shape));
+}
+
 }  // namespace
 
 std::string ModelToJson(const ModelConfig& config, std::string_view torch_dtype) {
@@ -104,27 +132,28 @@ Config ConfigFromJson(std::string_view text, std::string_view source) {
 }
 
 io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
-  const std::vector<TensorInfo> expected = ModelTensors(config);
+  const std::vector<TensorInfo> tensors = ModelTensors(config);
+  const io::Dtype dtype =
+      file.Has(tensors.front().name) ? file.Get(tensors.front().name).dtype : io::Dtype::kF32;
+  const std::vector<Expected> expected = ExpectedTensors(tensors, dtype);
   const std::string source = file.path().string();
   std::set<std::string_view> names;
-  for (const TensorInfo& info : expected) {
-    Check(file.Has(info.name), "[checkpoint] ", source, " lacks the tensor \"", info.name, "\" of a ",
-          config.mixer, " model; config and weights do not belong together");
-    const io::TensorView& tensor = file.Get(info.name);
-    Check(tensor.shape == info.shape, "[checkpoint] ", source, ": \"", info.name, "\" has shape ",
-          io::ShapeText(tensor.shape), " but the config asks for ", io::ShapeText(info.shape));
-    names.insert(info.name);
+  for (const Expected& tensor : expected) {
+    CheckTensor(tensor, config, file);
+    names.insert(tensor.name);
   }
   for (const auto& [name, tensor] : file.tensors()) {
     Check(names.contains(name), "[checkpoint] ", source, " has the tensor \"", name, "\", which a ",
           config.mixer, " model of its config does not have");
   }
-  const io::Dtype dtype = file.Get(expected.front().name).dtype;
-  Check(dtype == io::Dtype::kF32 || dtype == io::Dtype::kBF16 || dtype == io::Dtype::kF16, "[checkpoint] ",
-        source, ": weights of dtype ", io::Name(dtype), "; expected F32, BF16 or F16");
-  for (const auto& [name, tensor] : file.tensors()) {
-    Check(tensor.dtype == dtype, "[checkpoint] ", source, ": \"", name, "\" is ", io::Name(tensor.dtype),
-          " but others are ", io::Name(dtype));
+  Check(dtype == io::Dtype::kF32 || dtype == io::Dtype::kBF16 || dtype == io::Dtype::kF16 ||
+            dtype == io::Dtype::kI8,
+        "[checkpoint] ", source, ": weights of dtype ", io::Name(dtype), "; expected F32, BF16, F16 or I8");
+  for (const Expected& tensor : expected) {
+    const io::Dtype found = file.Get(tensor.name).dtype;
+    Check(found == tensor.dtype, "[checkpoint] ", source, ": \"", tensor.name, "\" is ", io::Name(found),
+          dtype == io::Dtype::kI8 ? StrCat("; an int8 checkpoint has ", io::Name(tensor.dtype), " there")
+                                  : StrCat(" but others are ", io::Name(tensor.dtype)));
   }
   return dtype;
 }

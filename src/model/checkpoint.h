@@ -13,6 +13,8 @@
 namespace lattice::model {
 
 inline constexpr std::string_view kConfigFile = "config.json";
+// Behind the name of an int8 matrix: the factors of its rows.
+inline constexpr std::string_view kScaleSuffix = ".scale";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 
 // config.json: the fields the ecosystem looks for, then every key of [model]. `torch_dtype` is the weights'
@@ -32,7 +34,8 @@ std::string ConfigToJson(const Config& config);
 Config ConfigFromJson(std::string_view json, std::string_view source);
 
 // Throws Error unless the file holds exactly the tensors of ModelTensors(config), each of its shape and all
-// of one dtype among F32, BF16 and F16. Returns that dtype.
+// of one dtype among F32, BF16 and F16, or is an int8 checkpoint: matrices (TensorInfo::IsMatrix) I8 with
+// "<name>.scale" F32 [rows] beside them, all others F32. Returns the dtype of the matrices.
 io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file);
 
 }  // namespace lattice::model

@@ -161,6 +161,10 @@ std::string_view Name(Part part) {
   return "";
 }
 
+bool TensorInfo::IsMatrix() const {
+  return decay && shape.size() == 2 && name.find("conv") == std::string::npos;
+}
+
 int64_t TensorInfo::Elements() const {
   const std::optional<int64_t> elements = TryElements(shape);
   Check(elements.has_value(), "[model] tensor ", name, " has more elements than 64 bits can count");

@@ -41,6 +41,9 @@ struct TensorInfo {
   Init init;
 
   int64_t Elements() const;
+  // A projection or the embedding: what a token multiplies with and nearly all of a model's bytes. These are
+  // what an int8 checkpoint holds as integers; norms, biases, convolutions, gates and states stay float32.
+  bool IsMatrix() const;
 };
 
 // All parameters in the order of the forward pass. A tied head has no tensor of its own. The config must be

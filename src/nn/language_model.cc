@@ -83,7 +83,11 @@ const at::Tensor& LanguageModel::Find(const std::string& name) const {
 
 void LanguageModel::LoadWeights(const std::filesystem::path& path) {
   const io::Safetensors file(path);
-  const at::ScalarType type = TypeOf(model::CheckWeights(config_, file));
+  const io::Dtype dtype = model::CheckWeights(config_, file);
+  Check(
+      dtype != io::Dtype::kI8, "[model] ", path.string(),
+      " holds int8 weights: it can be run (./lattice generate) but not trained; use the float32 checkpoint");
+  const at::ScalarType type = TypeOf(dtype);
   at::NoGradGuard no_grad;
   for (Parameter& parameter : parameters_) {
     const io::TensorView& view = file.Get(parameter.info.name);

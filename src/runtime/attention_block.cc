@@ -1,0 +1,46 @@
+// The Transformer++ block; src/nn/attention_block.cc is the same for training.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/arena.h"
+#include "kernels/pointwise.h"
+#include "runtime/pass.h"
+
+namespace lattice::runtime {
+
+void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
+  const int64_t width = config_.width, heads = config_.heads, dim = config_.HeadDim();
+  float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width), *y = w_.y.Get(rows_ * width);
+  float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width), *v = w_.v.Get(rows_ * width);
+  Norm(w_.x.Get(0), b.mix_norm, rows_, u);
+  Project(u, rows_, {{&b.q, q}, {&b.k, k}, {&b.v, v}});
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      Rotate(q + row * width, row, dim);
+      Rotate(k + row * width, row, dim);
+    }
+  });
+  for (const Segment& s : segments_) {
+    std::vector<float>&keys = s.state->keys[static_cast<size_t>(layer)],
+    &values = s.state->values[static_cast<size_t>(layer)];
+    keys.insert(keys.end(), k + s.first * width, k + (s.first + s.count) * width);
+    values.insert(values.end(), v + s.first * width, v + (s.first + s.count) * width);
+  }
+  for (const Segment& s : segments_) {
+    const float* keys = s.state->keys[static_cast<size_t>(layer)].data();
+    const float* values = s.state->values[static_cast<size_t>(layer)].data();
+    threads_.For(s.count * heads, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t at = (s.first + i / heads) * width + i % heads * dim, head = i % heads * dim;
+        const int64_t seen = s.state->position + i / heads + 1;
+        auto* scores = static_cast<float*>(kernels::ThreadArena(static_cast<size_t>(seen) * sizeof(float)));
+        kernels::Attend({q + at, keys + head, values + head, width, seen, dim,
+                         static_cast<float>(1 / std::sqrt(static_cast<double>(dim))), scores, y + at});
+      }
+    });
+  }
+  Project(y, rows_, {{&b.out, t}});
+  AddToStream(t);
+}
+
+}  // namespace lattice::runtime

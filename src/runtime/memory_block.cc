@@ -1,0 +1,231 @@
+// The block around a recurrent memory; src/nn/memory_block.cc is the same for training.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/pointwise.h"
+#include "kernels/row_norm.h"
+#include "kernels/short_conv.h"
+#include "runtime/pass.h"
+#include "runtime/recurrence.h"
+
+namespace lattice::runtime {
+namespace {
+
+constexpr int64_t kTileRows = kernels::ShortConv<float>::kTileRows;
+
+// Vectors of `width` side by side, brought to length 1 or divided by the root of their width.
+void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x) {
+  if (kind == model::VectorNorm::kL2) {
+    kernels::RowNorm<float> norm;
+    norm.rows = count;
+    norm.width = width;
+    norm.eps = 1e-12f;
+    norm.x = x;
+    kernels::RowNormForward(norm, x, 0, norm.Tiles());
+  }
+  if (kind == model::VectorNorm::kScale) {
+    const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+    for (int64_t i = 0; i < count * width; ++i) x[i] *= scale;
+  }
+}
+
+void AddBias(const float* bias, int64_t rows, int64_t width, float* x) {
+  for (int64_t row = 0; row < rows; ++row) kernels::AddTo(bias, width, x + row * width);
+}
+
+float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+// As torch computes it: the identity beyond 20.
+float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+}  // namespace
+
+template <typename Work>
+void Pass::OverTiles(const Work& work) {
+  std::vector<std::pair<const Segment*, int64_t>> tiles;
+  for (const Segment& segment : segments_) {
+    for (int64_t tile = 0; tile * kTileRows < segment.count; ++tile) tiles.push_back({&segment, tile});
+  }
+  const auto count = static_cast<int64_t>(tiles.size());
+  // A tile of a step is one row: too little to wake a thread for.
+  threads_.For(count, rows_ < 8 ? count : std::max<int64_t>(1, 8 * count / rows_),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t i = first; i < last; ++i) {
+                   const auto& [segment, tile] = tiles[static_cast<size_t>(i)];
+                   work(*segment, tile);
+                 }
+               });
+}
+
+void Pass::Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
+                    float* y) const {
+  kernels::ShortConv<float> p;
+  p.batch = 1;
+  p.time = count;
+  p.channels = conv.channels;
+  p.width = config_.conv_width;
+  p.weight = conv.weight.data();
+  p.bias = conv.bias;
+  p.x = x;
+  p.past = past;
+  kernels::ShortConvForward(p, y, tile, tile + 1);
+}
+
+void Pass::KeepTail(const float* x, int64_t channels, int64_t offset) {
+  const int64_t keep = config_.conv_width - 1;
+  for (const Segment& segment : segments_) {
+    float* past = segment.state->fixed.data() + offset;
+    const int64_t fresh = std::min(keep, segment.count);
+    std::copy(past + fresh * channels, past + keep * channels, past);
+    const float* last = x + (segment.first + segment.count - fresh) * channels;
+    std::copy_n(last, fresh * channels, past + (keep - fresh) * channels);
+  }
+}
+
+void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
+  PreConvolve(b, layer);
+  const int64_t width = config_.width, heads = config_.heads;
+  float* u = w_.u.Get(rows_ * width);
+  Norm(w_.x.Get(0), b.mix_norm, rows_, u);
+  Project(u, rows_,
+          {{&b.qk, w_.qk.Get(rows_ * b.qk.rows)},
+           {&b.v, w_.v.Get(rows_ * width)},
+           {&b.gate, w_.gate.Get(rows_ * width)},
+           {&b.gamma.weight, w_.gamma.Get(rows_ * heads)},
+           {b.mu_down.rows > 0 ? &b.mu_down : &b.mu.weight,
+            b.mu_down.rows > 0 ? w_.mu_low.Get(rows_ * b.mu_down.rows) : w_.mu.Get(rows_ * heads)},
+           {&b.igate.weight, w_.igate.Get(rows_ * heads)},
+           {&b.fgate.weight, w_.fgate.Get(rows_ * heads)}});
+  MakeQueriesAndKeys(b, layer);
+  MakeValues(b, layer);
+  MakeGates(b);
+  Remember(b, layer);
+  ReadOut(b);
+}
+
+void Pass::PreConvolve(const BlockParts& b, int64_t layer) {
+  const int64_t width = config_.width;
+  float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width);
+  Norm(w_.x.Get(0), b.pre_norm, rows_, u);
+  OverTiles([&](const Segment& s, int64_t tile) {
+    const float* past = LayerState(s, layer) + model_.layout.pre_conv;
+    Convolve(b.pre_conv, u + s.first * width, past, s.count, tile, t + s.first * width);
+  });
+  KeepTail(u, width, layer * model_.layout.layer_size + model_.layout.pre_conv);
+  AddToStream(t);
+}
+
+void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
+  const int64_t slots = config_.Slots(), width = config_.heads * slots;
+  const float* qk = w_.qk.Get(0);
+  float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width);
+  OverTiles([&](const Segment& s, int64_t tile) {
+    const float* past = LayerState(s, layer) + model_.layout.conv_qk;
+    const int64_t first = s.first + tile * kTileRows;
+    const int64_t count = std::min(kTileRows, s.count - tile * kTileRows);
+    for (const auto& [conv, out] : {std::pair{&b.conv_q, q}, {&b.conv_k, k}}) {
+      Convolve(*conv, qk + s.first * width, past, s.count, tile, out + s.first * width);
+      float* rows = out + first * width;
+      if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(rows, count * width);
+      NormalizeVectors(config_.qk_norm, count * config_.heads, slots, rows);
+      for (int64_t t = 0; rotated_ > 0 && t < count; ++t) Rotate(rows + t * width, first + t, slots);
+    }
+  });
+  KeepTail(qk, width, layer * model_.layout.layer_size + model_.layout.conv_qk);
+}
+
+void Pass::MakeValues(const BlockParts& b, int64_t layer) {
+  const int64_t width = config_.width;
+  float* v = w_.v.Get(0);
+  if (model_.mixer->conv_v) {
+    float* t = w_.t.Get(rows_ * width);
+    OverTiles([&](const Segment& s, int64_t tile) {
+      const float* past = LayerState(s, layer) + model_.layout.conv_v;
+      Convolve(b.conv_v, v + s.first * width, past, s.count, tile, t + s.first * width);
+    });
+    KeepTail(v, width, layer * model_.layout.layer_size + model_.layout.conv_v);
+    if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(t, rows_ * width);
+    std::copy_n(t, rows_ * width, v);
+  }
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    NormalizeVectors(config_.v_norm, (last - first) * config_.heads, config_.HeadDim(), v + first * width);
+  });
+}
+
+void Pass::MakeGates(const BlockParts& b) {
+  const int64_t heads = config_.heads, total = rows_ * heads;
+  float *gamma = w_.gamma.Get(0), *mu = w_.mu.Get(0);
+  if (b.gamma.bias != nullptr) {
+    AddBias(b.gamma.bias, rows_, heads, gamma);
+    for (int64_t i = 0; i < total; ++i) gamma[i] = Sigmoid(gamma[i]);
+  }
+  if (b.igate.bias != nullptr) {
+    AddBias(b.igate.bias, rows_, heads, w_.igate.Get(0));
+    AddBias(b.fgate.bias, rows_, heads, w_.fgate.Get(0));
+  }
+  switch (model_.mixer->forget_gate) {
+    case model::ForgetGate::kNone:
+      break;
+    case model::ForgetGate::kSigmoid:
+      AddBias(b.mu.bias, rows_, heads, mu);
+      for (int64_t i = 0; i < total; ++i) mu[i] = Sigmoid(mu[i]);
+      break;
+    case model::ForgetGate::kDecay: {
+      AddBias(b.mu.bias, rows_, heads, mu);
+      const int64_t dim = config_.HeadDim();
+      const float* v = w_.v.Get(0);
+      // mamba2: the step size is also how much is written.
+      float* scaled = model_.mixer->name == "mamba2" ? w_.scaled_v.Get(rows_ * config_.width) : nullptr;
+      for (int64_t i = 0; i < total; ++i) {
+        const float step = Softplus(mu[i]);
+        mu[i] = std::exp(b.decay[static_cast<size_t>(i % heads)] * step);
+        for (int64_t d = 0; scaled != nullptr && d < dim; ++d) scaled[i * dim + d] = v[i * dim + d] * step;
+      }
+      break;
+    }
+    case model::ForgetGate::kSlots: {
+      const int64_t width = b.mu.weight.rows;
+      float* slots = w_.mu.Get(rows_ * width);
+      Project(w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
+      OverRows(rows_, [&](int64_t first, int64_t last) {
+        AddBias(b.mu.bias, last - first, width, slots + first * width);
+        kernels::SigmoidPower(slots + first * width, (last - first) * width,
+                              static_cast<float>(model::kSlotGatePower));
+      });
+      break;
+    }
+  }
+}
+
+void Pass::Remember(const BlockParts& b, int64_t layer) {
+  Recurrence recurrence;
+  recurrence.model = &model_;
+  recurrence.q = w_.q.Get(0);
+  recurrence.k = w_.k.Get(0);
+  recurrence.v = model_.mixer->name == "mamba2" ? w_.scaled_v.Get(0) : w_.v.Get(0);
+  recurrence.gamma = b.gamma.bias == nullptr ? nullptr : w_.gamma.Get(0);
+  recurrence.mu = b.mu.bias == nullptr ? nullptr : w_.mu.Get(0);
+  recurrence.igate = b.igate.bias == nullptr ? nullptr : w_.igate.Get(0);
+  recurrence.fgate = b.fgate.bias == nullptr ? nullptr : w_.fgate.Get(0);
+  recurrence.y = w_.y.Get(rows_ * config_.width);
+  recurrence.layer = layer;
+  recurrence.Run(segments_, threads_);
+}
+
+void Pass::ReadOut(const BlockParts& b) {
+  const int64_t width = config_.width, dim = config_.HeadDim();
+  float *y = w_.y.Get(0), *t = w_.t.Get(rows_ * width);
+  const float *v = w_.v.Get(0), *gate = w_.gate.Get(0);
+  const float eps = static_cast<float>(config_.norm_eps);
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      float* out = y + row * width;
+      for (int64_t i = 0; b.skip != nullptr && i < width; ++i) out[i] += b.skip[i / dim] * v[row * width + i];
+      kernels::LayerNormRow(out, b.out_norm_weight, b.out_norm_bias, width, eps);
+      kernels::GeluTimes(gate + row * width, width, out);
+    }
+  });
+  Project(y, rows_, {{&b.out, t}});
+  AddToStream(t);
+}
+
+}  // namespace lattice::runtime

@@ -1,0 +1,155 @@
+#include "runtime/model.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "model/checkpoint.h"
+#include "runtime/model_parts.h"
+
+namespace lattice::runtime {
+namespace {
+
+// Fills a block from the tensors behind its prefix.
+class BlockReader {
+ public:
+  BlockReader(const ModelParts& parts, int64_t layer)
+      : parts_(parts), prefix_(StrCat("blocks.", layer, ".")) {}
+
+  BlockParts Read() const {
+    BlockParts b;
+    b.mix_norm = Vector("mix_norm.weight");
+    b.v = Matrix("mixer.v.weight");
+    b.out = Matrix("mixer.out.weight");
+    if (parts_.mixer->attention) {
+      b.q = Matrix("mixer.q.weight");
+      b.k = Matrix("mixer.k.weight");
+    } else {
+      ReadMemory(b);
+    }
+    b.ffn_norm = Vector("ffn_norm.weight");
+    b.ffn_gate = Matrix("ffn.gate.weight");
+    b.ffn_up = Matrix("ffn.up.weight");
+    b.ffn_down = Matrix("ffn.down.weight");
+    return b;
+  }
+
+ private:
+  const float* Vector(const std::string& name) const { return parts_.weights.Vector(prefix_ + name).data(); }
+  WeightMatrix Matrix(const std::string& name) const { return parts_.weights.Matrix(prefix_ + name); }
+
+  WeightMatrix SmallMatrix(const std::string& name, int64_t cols) const {
+    const std::span<const float> values = parts_.weights.Vector(prefix_ + name);
+    return {WeightFormat::kF32, static_cast<int64_t>(values.size()) / cols, cols, values.data(), nullptr};
+  }
+  GateParts Gate(const std::string& name, int64_t cols) const {
+    return {SmallMatrix("mixer." + name + ".weight", cols), Vector("mixer." + name + ".bias")};
+  }
+  ConvParts Conv(const std::string& name) const {
+    const int64_t width = parts_.config.conv_width;
+    const std::span<const float> values = parts_.weights.Vector(prefix_ + name + ".weight");
+    ConvParts conv{std::vector<float>(values.size()), Vector(name + ".bias"),
+                   static_cast<int64_t>(values.size()) / width};
+    for (int64_t c = 0; c < conv.channels; ++c) {
+      for (int64_t j = 0; j < width; ++j)
+        conv.weight[static_cast<size_t>(j * conv.channels + c)] = values[static_cast<size_t>(c * width + j)];
+    }
+    return conv;
+  }
+
+  void ReadForgetGate(BlockParts& b) const {
+    const int64_t width = parts_.config.width;
+    switch (parts_.mixer->forget_gate) {
+      case model::ForgetGate::kNone:
+        break;
+      case model::ForgetGate::kSigmoid:
+        b.mu = Gate("mu", width);
+        break;
+      case model::ForgetGate::kDecay:
+        b.mu = Gate("mu", width);
+        for (const float log : parts_.weights.Vector(prefix_ + "mixer.log_decay"))
+          b.decay.push_back(-std::exp(log));
+        break;
+      case model::ForgetGate::kSlots:
+        b.mu = Gate("mu_up", model::kSlotGateRank);
+        b.mu_down = SmallMatrix("mixer.mu_down.weight", width);
+        break;
+    }
+  }
+
+  void ReadMemory(BlockParts& b) const {
+    const model::MixerInfo& mixer = *parts_.mixer;
+    const int64_t width = parts_.config.width;
+    b.pre_norm = Vector("pre_norm.weight");
+    b.pre_conv = Conv("pre_conv");
+    b.qk = Matrix("mixer.qk.weight");
+    b.conv_q = Conv("mixer.conv_q");
+    b.conv_k = Conv("mixer.conv_k");
+    if (mixer.conv_v) b.conv_v = Conv("mixer.conv_v");
+    b.gate = Matrix("mixer.gate.weight");
+    if (mixer.write_gate) b.gamma = Gate("gamma", width);
+    ReadForgetGate(b);
+    if (mixer.exponential_gates) {
+      b.igate = Gate("igate", width);
+      b.fgate = Gate("fgate", width);
+    }
+    if (mixer.skip) b.skip = Vector("mixer.skip");
+    if (mixer.learned_state) b.state0 = Vector("mixer.state0");
+    b.out_norm_weight = Vector("mixer.out_norm.weight");
+    b.out_norm_bias = Vector("mixer.out_norm.bias");
+  }
+
+  const ModelParts& parts_;
+  std::string prefix_;
+};
+
+void CheckComputable(const model::ModelConfig& config) {
+  Check(config.method == model::Method::kExact && config.normalize != model::Normalize::kChunk,
+        "[runtime] the runtime computes the exact recurrence only; this model has method or normalize of the "
+        "chunked form");
+}
+
+const kernels::RuleInfo* RuleOf(const model::MixerInfo& mixer) {
+  if (mixer.attention) return nullptr;
+  return &kernels::FindRule(mixer.objective.empty() ? std::string(mixer.rule)
+                                                    : "lattice_" + std::string(mixer.objective));
+}
+
+}  // namespace
+
+ModelParts::ModelParts(const model::ModelConfig& model_config, Weights model_weights)
+    : config(model_config),
+      mixer(&model::FindMixer(config.mixer)),
+      rule(RuleOf(*mixer)),
+      lam(mixer->objective.empty() ? 0 : static_cast<float>(config.lam)),
+      weights(std::move(model_weights)),
+      layout(config) {
+  embed = weights.Matrix("embed.weight");
+  head = weights.Matrix(config.tie_embedding ? "embed.weight" : "head.weight");
+  final_norm = weights.Vector("final_norm.weight").data();
+  for (int64_t layer = 0; layer < config.layers; ++layer) blocks.push_back(BlockReader(*this, layer).Read());
+}
+
+std::shared_ptr<const Model> Model::Load(const std::filesystem::path& checkpoint,
+                                         std::optional<WeightFormat> format) {
+  const model::ModelConfig config = model::ReadModelConfig(checkpoint);
+  CheckComputable(config);
+  return std::shared_ptr<const Model>(new Model(
+      std::make_unique<ModelParts>(config, Weights(config, checkpoint / model::kWeightsFile, format))));
+}
+
+std::shared_ptr<const Model> Model::Untrained(const model::ModelConfig& config, uint64_t seed,
+                                              WeightFormat format) {
+  CheckComputable(config);
+  return std::shared_ptr<const Model>(
+      new Model(std::make_unique<ModelParts>(config, Weights(config, seed, format))));
+}
+
+Model::Model(std::unique_ptr<const ModelParts> parts) : parts_(std::move(parts)) {}
+Model::~Model() = default;
+
+const model::ModelConfig& Model::config() const { return parts_->config; }
+WeightFormat Model::format() const { return parts_->weights.format(); }
+int64_t Model::BytesPerToken() const { return parts_->weights.BytesPerToken(); }
+const std::string& Model::hash() const { return parts_->weights.hash(); }
+
+}  // namespace lattice::runtime

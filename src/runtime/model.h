@@ -1,0 +1,54 @@
+// A model as the runtime computes with it.
+//
+//   const auto model = runtime::Model::Load("runs/book/checkpoints/latest");
+//   runtime::Engine engine(model);
+//   runtime::Session session(model);
+//   std::span<const float> logits = engine.Append(session, tokens);
+#ifndef LATTICE_RUNTIME_MODEL_H_
+#define LATTICE_RUNTIME_MODEL_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/matmul.h"
+#include "model/config.h"
+
+namespace lattice::runtime {
+
+using kernels::WeightFormat;
+
+struct ModelParts;
+
+// Immutable and shared: any number of engines, sessions and threads may use one.
+class Model {
+ public:
+  // A checkpoint directory: config.json and model.safetensors. The weights are mapped, not read, unless
+  // `format` is not the one they are stored in. Throws Error when something is missing, damaged, or of a kind
+  // the runtime does not compute.
+  static std::shared_ptr<const Model> Load(const std::filesystem::path& checkpoint,
+                                           std::optional<WeightFormat> format = {});
+  // Untrained, for benches and tests: the initial weights of (config, seed).
+  static std::shared_ptr<const Model> Untrained(const model::ModelConfig& config, uint64_t seed,
+                                                WeightFormat format);
+  ~Model();
+
+  const model::ModelConfig& config() const;
+  WeightFormat format() const;
+  // Bytes of weights that a token must read.
+  int64_t BytesPerToken() const;
+  // Identifies weights, format and config: a saved session belongs to one.
+  const std::string& hash() const;
+
+  const ModelParts& parts() const { return *parts_; }
+
+ private:
+  explicit Model(std::unique_ptr<const ModelParts> parts);
+  std::unique_ptr<const ModelParts> parts_;
+};
+
+}  // namespace lattice::runtime
+
+#endif  // LATTICE_RUNTIME_MODEL_H_

@@ -1,0 +1,55 @@
+// The weights of a model, block by block, as the forward pass wants them. Inside the runtime only.
+#ifndef LATTICE_RUNTIME_MODEL_PARTS_H_
+#define LATTICE_RUNTIME_MODEL_PARTS_H_
+
+#include <vector>
+
+#include "kernels/registry.h"
+#include "model/mixers.h"
+#include "runtime/state.h"
+#include "runtime/weights.h"
+
+namespace lattice::runtime {
+
+// A gate: u W^T + bias in float32. Absent when weight.rows is 0.
+struct GateParts {
+  WeightMatrix weight;
+  const float* bias = nullptr;
+};
+
+// weight [W, channels]: transposed, as the kernel wants it.
+struct ConvParts {
+  std::vector<float> weight;
+  const float* bias = nullptr;
+  int64_t channels = 0;
+};
+
+// What a mixer does not have stays empty.
+struct BlockParts {
+  const float *pre_norm = nullptr, *mix_norm = nullptr, *ffn_norm = nullptr;
+  ConvParts pre_conv, conv_q, conv_k, conv_v;
+  WeightMatrix qk, q, k, v, gate, out, ffn_gate, ffn_up, ffn_down;
+  GateParts gamma, mu, igate, fgate;
+  WeightMatrix mu_down;
+  std::vector<float> decay;  // -exp(log_decay)
+  const float *skip = nullptr, *state0 = nullptr;
+  const float *out_norm_weight = nullptr, *out_norm_bias = nullptr;
+};
+
+struct ModelParts {
+  model::ModelConfig config;
+  const model::MixerInfo* mixer = nullptr;
+  const kernels::RuleInfo* rule = nullptr;  // null for attention
+  float lam = 0;                            // l1 shrinkage of the lattice mixers
+  Weights weights;
+  StateLayout layout;
+  WeightMatrix embed, head;
+  const float* final_norm = nullptr;
+  std::vector<BlockParts> blocks;
+
+  ModelParts(const model::ModelConfig& model_config, Weights model_weights);
+};
+
+}  // namespace lattice::runtime
+
+#endif  // LATTICE_RUNTIME_MODEL_PARTS_H_

@@ -1,0 +1,150 @@
+#include "runtime/pass.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/pointwise.h"
+#include "kernels/row_norm.h"
+#include "kernels/swiglu.h"
+
+namespace lattice::runtime {
+
+Pass::Pass(const ModelParts& model, ThreadPool& threads, Workspace& workspace,
+           std::span<const Segment> segments)
+    : model_(model), config_(model.config), threads_(threads), w_(workspace), segments_(segments) {
+  for (const Segment& segment : segments) rows_ += segment.count;
+}
+
+void Pass::Run(std::span<const int32_t> tokens) {
+  const int64_t width = config_.width;
+  float* x = w_.x.Get(rows_ * width);
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row)
+      WidenRow(model_.embed, tokens[static_cast<size_t>(row)], x + row * width);
+  });
+  MakeRotations();
+  for (size_t layer = 0; layer < model_.blocks.size(); ++layer) {
+    const BlockParts& block = model_.blocks[layer];
+    if (model_.mixer->attention) {
+      AttentionBlock(block, static_cast<int64_t>(layer));
+    } else {
+      MemoryBlock(block, static_cast<int64_t>(layer));
+    }
+    FeedForward(block);
+  }
+  for (const Segment& segment : segments_) segment.state->position += segment.count;
+}
+
+void Pass::Logits(std::span<const int64_t> rows, float* out) {
+  const int64_t count = static_cast<int64_t>(rows.size()), width = config_.width;
+  if (count == 0) return;
+  float* chosen = w_.t.Get(count * width);
+  for (int64_t i = 0; i < count; ++i)
+    std::copy_n(w_.x.Get(0) + rows[static_cast<size_t>(i)] * width, width, chosen + i * width);
+  float* u = w_.u.Get(count * width);
+  Norm(chosen, model_.final_norm, count, u);
+  Project(u, count, {{&model_.head, out}});
+}
+
+void Pass::FeedForward(const BlockParts& b) {
+  const int64_t hidden = config_.Hidden();
+  float *u = w_.u.Get(rows_ * config_.width), *t = w_.t.Get(rows_ * config_.width);
+  float *gate = w_.hidden_gate.Get(rows_ * hidden), *up = w_.hidden_up.Get(rows_ * hidden);
+  Norm(w_.x.Get(0), b.ffn_norm, rows_, u);
+  Project(u, rows_, {{&b.ffn_gate, gate}, {&b.ffn_up, up}});
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    const int64_t at = first * hidden;
+    kernels::SwiGluForward(gate + at, up + at, (last - first) * hidden, up + at);
+  });
+  Project(up, rows_, {{&b.ffn_down, t}});
+  AddToStream(t);
+}
+
+void Pass::AddToStream(const float* t) {
+  float* x = w_.x.Get(0);
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    kernels::AddTo(t + first * config_.width, (last - first) * config_.width, x + first * config_.width);
+  });
+}
+
+void Pass::Norm(const float* x, const float* weight, int64_t rows, float* y) {
+  const int64_t width = config_.width;
+  OverRows(rows, [&](int64_t first, int64_t last) {
+    kernels::RowNorm<float> norm;
+    norm.rows = last - first;
+    norm.width = width;
+    norm.share = 1 / static_cast<float>(width);
+    norm.eps = static_cast<float>(config_.norm_eps);
+    norm.x = x + first * width;
+    norm.weight = weight;
+    kernels::RowNormForward(norm, y + first * width, 0, norm.Tiles());
+  });
+}
+
+kernels::Int8Rows Pass::Quantize(const float* x, int64_t rows, int64_t cols) {
+  const auto size = static_cast<size_t>(rows * kernels::Int8Rows::Stride(cols));
+  if (w_.high.size() < size) w_.high.resize(size);
+  if (w_.low.size() < size) w_.low.resize(size);
+  if (w_.scales.size() < static_cast<size_t>(rows)) w_.scales.resize(static_cast<size_t>(rows));
+  if (w_.sums.size() < static_cast<size_t>(rows)) w_.sums.resize(static_cast<size_t>(rows));
+  const kernels::Int8Rows out = {w_.high.data(), w_.low.data(), w_.scales.data(), w_.sums.data()};
+  OverRows(rows, [&](int64_t first, int64_t last) { kernels::QuantizeRows(x, cols, out, first, last); });
+  return out;
+}
+
+void Pass::Project(const float* x, int64_t rows, std::initializer_list<Projection> all) {
+  kernels::MatMul products[8];
+  int64_t ends[8];
+  int64_t count = 0, total = 0;
+  kernels::Int8Rows x8;
+  for (const Projection& projection : all) {
+    const WeightMatrix& w = *projection.w;
+    if (w.rows == 0) continue;
+    if (w.format == WeightFormat::kInt8 && x8.high == nullptr) x8 = Quantize(x, rows, w.cols);
+    products[count] = {w, rows, x, x8, projection.y};
+    ends[count++] = total += w.rows;
+  }
+  // Enough pieces for threads of unequal speed; of many tokens, no more rows of W than stay in the L2 cache.
+  constexpr int64_t kTile = 8, kCachedRows = 64;
+  const int64_t share = (total / (threads_.threads() * 4) + kTile) / kTile * kTile;
+  threads_.For(total, rows > 1 ? std::min(share, kCachedRows) : share, [&](int64_t first, int64_t last) {
+    int64_t begin = 0;
+    for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
+      if (first >= ends[i]) continue;
+      kernels::MatMulRows(products[i], std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
+    }
+  });
+}
+
+void Pass::MakeRotations() {
+  const bool attention = model_.mixer->attention;
+  if (!attention && config_.rope_period == 0) return;
+  rotated_ = (attention ? config_.HeadDim() : config_.Slots()) / 2;
+  float *cos = w_.cos.Get(rows_ * rotated_), *sin = w_.sin.Get(rows_ * rotated_);
+  for (const Segment& segment : segments_) {
+    for (int64_t t = 0; t < segment.count; ++t) {
+      int64_t position = segment.state->position + t;
+      if (!attention) position %= config_.rope_period;
+      for (int64_t i = 0; i < rotated_; ++i) {
+        const double rate =
+            std::pow(config_.rope_theta, static_cast<double>(i) * (-1.0 / static_cast<double>(rotated_)));
+        const double angle = static_cast<double>(position) * rate;
+        cos[(segment.first + t) * rotated_ + i] = static_cast<float>(std::cos(angle));
+        sin[(segment.first + t) * rotated_ + i] = static_cast<float>(std::sin(angle));
+      }
+    }
+  }
+}
+
+void Pass::Rotate(float* x, int64_t row, int64_t width) const {
+  const float *cos = w_.cos.Get(0) + row * rotated_, *sin = w_.sin.Get(0) + row * rotated_;
+  for (int64_t head = 0; head < config_.heads; ++head, x += width) {
+    for (int64_t i = 0; i < rotated_; ++i) {
+      const float a = x[i], b = x[i + rotated_];
+      x[i] = a * cos[i] - b * sin[i];
+      x[i + rotated_] = a * sin[i] + b * cos[i];
+    }
+  }
+}
+
+}  // namespace lattice::runtime

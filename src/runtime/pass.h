@@ -1,0 +1,106 @@
+// One pass of some tokens through the model: what the blocks are computed with. Inside the runtime only.
+#ifndef LATTICE_RUNTIME_PASS_H_
+#define LATTICE_RUNTIME_PASS_H_
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "runtime/engine.h"
+#include "runtime/model_parts.h"
+
+namespace lattice::runtime {
+
+// Consecutive rows of the pass that belong to one session.
+struct Segment {
+  SequenceState* state = nullptr;
+  int64_t first = 0, count = 0;
+  HeadTrace* trace = nullptr;  // of its first row, or null
+};
+
+// A float array that only grows.
+class Scratch {
+ public:
+  float* Get(int64_t count) {
+    if (static_cast<size_t>(count) > values_.size()) values_.resize(static_cast<size_t>(count));
+    return values_.data();
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+// Arrays of the rows of a pass; kept from pass to pass.
+struct Workspace {
+  Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gamma, mu, mu_low, igate, fgate, hidden_gate, hidden_up,
+      cos, sin, before;
+  std::vector<int8_t> high, low;
+  std::vector<float> scales;
+  std::vector<int64_t> sums;
+};
+
+struct Projection {
+  const WeightMatrix* w;
+  float* y;  // [rows, w->rows]
+};
+
+class Pass {
+ public:
+  Pass(const ModelParts& model, ThreadPool& threads, Workspace& workspace, std::span<const Segment> segments);
+
+  // Embedding, then all blocks. tokens [rows].
+  void Run(std::span<const int32_t> tokens);
+  // Behind Run: the logits of the listed rows, one after the other.
+  void Logits(std::span<const int64_t> rows, float* out);
+
+ private:
+  void MemoryBlock(const BlockParts& b, int64_t layer);
+  void AttentionBlock(const BlockParts& b, int64_t layer);
+  void FeedForward(const BlockParts& b);
+
+  // The parts of a memory block, in their order.
+  void PreConvolve(const BlockParts& b, int64_t layer);
+  void MakeQueriesAndKeys(const BlockParts& b, int64_t layer);
+  void MakeValues(const BlockParts& b, int64_t layer);
+  void MakeGates(const BlockParts& b);
+  void Remember(const BlockParts& b, int64_t layer);
+  void ReadOut(const BlockParts& b);
+
+  // work(first, last) over rows; a few rows are not worth waking a thread for.
+  template <typename Work>
+  void OverRows(int64_t rows, const Work& work) {
+    threads_.For(rows, rows < 8 ? rows : 8, work);
+  }
+  // work(segment, first row in it, last) in tiles of the convolution kernel.
+  template <typename Work>
+  void OverTiles(const Work& work);
+
+  void Norm(const float* x, const float* weight, int64_t rows, float* y);
+  // y = x W^T for several W that share x [rows, cols].
+  void Project(const float* x, int64_t rows, std::initializer_list<Projection> all);
+  kernels::Int8Rows Quantize(const float* x, int64_t rows, int64_t cols);
+  void AddToStream(const float* t);
+  void MakeRotations();
+  // Rotary positions on [heads, width] of a row.
+  void Rotate(float* x, int64_t row, int64_t width) const;
+  void Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
+                float* y) const;
+  // Keeps the last inputs of a convolution for the next pass.
+  void KeepTail(const float* x, int64_t channels, int64_t offset);
+  float* LayerState(const Segment& segment, int64_t layer) const {
+    return segment.state->fixed.data() + layer * model_.layout.layer_size;
+  }
+
+  const ModelParts& model_;
+  const model::ModelConfig& config_;
+  ThreadPool& threads_;
+  Workspace& w_;
+  std::span<const Segment> segments_;
+  int64_t rows_ = 0;
+  int64_t rotated_ = 0;  // pairs that turn with the position; 0: no rotary positions
+};
+
+}  // namespace lattice::runtime
+
+#endif  // LATTICE_RUNTIME_PASS_H_

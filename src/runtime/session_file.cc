@@ -1,0 +1,147 @@
+// Sessions as safetensors files: the tensors of model::ModelStates, and as metadata the model's hash, the
+// position and a checksum over the tensors.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "io/hash.h"
+#include "io/safetensors.h"
+#include "model/cost.h"
+#include "runtime/model_parts.h"
+#include "runtime/session.h"
+
+namespace lattice::runtime {
+namespace {
+
+constexpr std::string_view kKind = "lattice session 1";
+constexpr int64_t kMaxPosition = int64_t{1} << 48;
+
+std::string Checksum(std::span<const io::TensorView> tensors, const std::string& position) {
+  io::Sha256 hash;
+  hash.Update(position);
+  for (const io::TensorView& tensor : tensors) {
+    hash.Update(StrCat("\n", tensor.name, " ", tensor.bytes.size(), "\n"));
+    hash.Update(tensor.bytes);
+  }
+  return hash.Finish();
+}
+
+int64_t ParsePosition(const std::string& text, const std::string& source) {
+  int64_t position = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
+  Check(error == std::errc() && end == text.data() + text.size() && position >= 0 && position <= kMaxPosition,
+        "[session] ", source, ": the position \"", text.substr(0, 32), "\" is not a count of tokens");
+  return position;
+}
+
+std::string Field(const io::Safetensors& file, const std::string& key) {
+  const auto at = file.metadata().find(key);
+  Check(at != file.metadata().end(), "[session] ", file.path().string(),
+        " is not a saved session: it lacks \"", key, "\"");
+  return at->second;
+}
+
+// One state tensor between its place in memory and a contiguous copy. The parts of a head's memory lie
+// side by side there; in the file each is a tensor of its own.
+class Pieces {
+ public:
+  Pieces(const ModelParts& parts, SequenceState& state) : parts_(parts), state_(state) {}
+
+  // Calls piece(pointer, count) for the contiguous runs of the tensor, in the order of its elements.
+  template <typename Piece>
+  void Visit(const model::StateTensor& tensor, int64_t layer, const Piece& piece) {
+    const std::string kind = tensor.name.substr(tensor.name.rfind('.') + 1);
+    const StateLayout& layout = parts_.layout;
+    const int64_t matrix = parts_.config.Slots() * parts_.config.HeadDim();
+    float* base = state_.fixed.data() + layer * layout.layer_size;
+    if (kind == "keys") return piece(state_.keys[static_cast<size_t>(layer)].data(), tensor.Elements());
+    if (kind == "values") return piece(state_.values[static_cast<size_t>(layer)].data(), tensor.Elements());
+    if (kind == "pre_conv") return piece(base + layout.pre_conv, tensor.Elements());
+    if (kind == "conv_qk") return piece(base + layout.conv_qk, tensor.Elements());
+    if (kind == "conv_v") return piece(base + layout.conv_v, tensor.Elements());
+    const int64_t offset = kind == "state"        ? 0
+                           : kind == "normalizer" ? matrix
+                                                  : matrix + parts_.config.Slots();
+    const int64_t count = tensor.Elements() / parts_.config.heads;
+    for (int64_t head = 0; head < parts_.config.heads; ++head)
+      piece(base + layout.memory + head * layout.head_size + offset, count);
+  }
+
+ private:
+  const ModelParts& parts_;
+  SequenceState& state_;
+};
+
+int64_t LayerOf(const model::StateTensor& tensor) { return std::stoll(tensor.name.substr(7)); }
+
+}  // namespace
+
+void Session::Save(const std::filesystem::path& path) const {
+  const ModelParts& parts = model_->parts();
+  const std::vector<model::StateTensor> tensors = model::ModelStates(parts.config, state_.position);
+  SequenceState copy = state_;
+  Pieces pieces(parts, copy);
+  std::vector<std::vector<float>> held;
+  std::vector<io::TensorView> views;
+  for (const model::StateTensor& tensor : tensors) {
+    std::vector<float>& values = held.emplace_back();
+    pieces.Visit(tensor, LayerOf(tensor),
+                 [&](const float* data, int64_t count) { values.insert(values.end(), data, data + count); });
+    views.push_back(io::ViewOf<float>(tensor.name, tensor.shape, values));
+  }
+  std::sort(views.begin(), views.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  const std::string position = StrCat(state_.position);
+  io::WriteSafetensors(path, views,
+                       {{"kind", std::string(kKind)},
+                        {"model", model_->hash()},
+                        {"position", position},
+                        {"checksum", Checksum(views, position)}});
+}
+
+Session Session::Load(std::shared_ptr<const Model> model, const std::filesystem::path& path) {
+  const io::Safetensors file(path);
+  const std::string source = path.string();
+  const std::string kind = Field(file, "kind");
+  Check(kind == kKind, "[session] ", source, " is of the kind \"", kind.substr(0, 64), "\"; expected \"",
+        kKind, "\"");
+  Check(Field(file, "model") == model->hash(), "[session] ", source,
+        " was saved with another model (or another weight format); load it with the model it came from");
+  const std::string position_text = Field(file, "position");
+  const int64_t position = ParsePosition(position_text, source);
+
+  const ModelParts& parts = model->parts();
+  const std::vector<model::StateTensor> tensors = model::ModelStates(parts.config, position);
+  Check(tensors.size() == file.tensors().size(), "[session] ", source, " holds ", file.tensors().size(),
+        " tensors; a session of this model has ", tensors.size());
+  for (const model::StateTensor& tensor : tensors) {
+    const io::TensorView& view = file.Get(tensor.name);
+    Check(view.shape == tensor.shape, "[session] ", source, ": \"", tensor.name, "\" has shape ",
+          io::ShapeText(view.shape), "; expected ", io::ShapeText(tensor.shape));
+    for (const float value : view.As<float>()) {
+      Check(std::isfinite(value), "[session] ", source, ": \"", tensor.name,
+            "\" holds a value that is not a number");
+    }
+  }
+  std::vector<io::TensorView> views;
+  for (const auto& [name, view] : file.tensors()) views.push_back(view);
+  Check(Checksum(views, position_text) == Field(file, "checksum"), "[session] ", source,
+        " is damaged: its checksum does not match");
+
+  Session session(std::move(model));
+  session.state_.position = position;
+  const auto cached = static_cast<size_t>(parts.mixer->attention ? position * parts.config.width : 0);
+  for (auto& keys : session.state_.keys) keys.resize(cached);
+  for (auto& values : session.state_.values) values.resize(cached);
+  Pieces pieces(parts, session.state_);
+  for (const model::StateTensor& tensor : tensors) {
+    const float* from = file.Get(tensor.name).As<float>().data();
+    pieces.Visit(tensor, LayerOf(tensor), [&](float* data, int64_t count) {
+      std::copy_n(from, count, data);
+      from += count;
+    });
+  }
+  return session;
+}
+
+}  // namespace lattice::runtime

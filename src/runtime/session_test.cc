@@ -1,0 +1,192 @@
+// Every way to the same tokens gives the same bits.
+#include "runtime/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "io/testing.h"
+#include "runtime/engine.h"
+#include "runtime/testing.h"
+
+namespace lattice::runtime {
+namespace {
+
+using Logits = std::vector<float>;
+
+Logits Append(Engine& engine, Session& session, std::span<const int32_t> tokens) {
+  const auto logits = engine.Append(session, tokens);
+  return {logits.begin(), logits.end()};
+}
+
+class EveryMixer : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, testing::ValuesIn(AllMixers()),
+                         [](const auto& mixer) { return mixer.param; });
+
+TEST_P(EveryMixer, BlocksAndStepsGiveTheSameBits) {
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+    const auto model = Model::Untrained(TinyConfig(GetParam()), 1, format);
+    Engine engine(model, 2);
+    const std::vector<int32_t> tokens = TestTokens(90);
+    Session whole(model), steps(model), parts(model);
+    const Logits expected = Append(engine, whole, tokens);
+    Logits last;
+    for (const int32_t& token : tokens) last = Append(engine, steps, {&token, 1});
+    EXPECT_EQ(last, expected);
+    Append(engine, parts, std::span(tokens).first(33));
+    EXPECT_EQ(Append(engine, parts, std::span(tokens).subspan(33)), expected);
+    EXPECT_EQ(steps.state().fixed, whole.state().fixed);
+    EXPECT_EQ(steps.state().keys, whole.state().keys);
+    EXPECT_EQ(whole.position(), 90);
+  }
+}
+
+TEST_P(EveryMixer, CutsAreInvisible) {
+  const auto model = Model::Untrained(TinyConfig(GetParam()), 1, WeightFormat::kF32);
+  Engine engine(model, 1);
+  const std::vector<int32_t> tokens = TestTokens(60);
+  Session whole(model);
+  const Logits expected = Append(engine, whole, tokens);
+  const io::TestDir dir;
+  const Random random(4);
+  for (uint64_t i = 0; i < 100; ++i) {
+    const size_t cut = 1 + random.Below(58, i);
+    Session session(model);
+    Append(engine, session, std::span(tokens).first(cut));
+    const auto rest = std::span(tokens).subspan(cut);
+    const Snapshot here = session.Checkpoint();
+    Session fork = session.Fork();
+    session.Save(dir / "session.safetensors");
+    // The original goes elsewhere; the copies must not notice.
+    Append(engine, session, TestTokens(7));
+    EXPECT_EQ(Append(engine, fork, rest), expected) << "fork at " << cut;
+    session.Rewind(here);
+    EXPECT_EQ(session.position(), static_cast<int64_t>(cut));
+    EXPECT_EQ(Append(engine, session, rest), expected) << "rewind to " << cut;
+    Session loaded = Session::Load(model, dir / "session.safetensors");
+    EXPECT_EQ(loaded.position(), static_cast<int64_t>(cut));
+    EXPECT_EQ(Append(engine, loaded, rest), expected) << "load at " << cut;
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_P(EveryMixer, BatchMatesDoNotInfluenceEachOther) {
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kInt8}) {
+    const auto model = Model::Untrained(TinyConfig(GetParam()), 1, format);
+    Engine alone(model, 1), together(model, 2);
+    constexpr size_t kSessions = 9;
+    std::vector<Session> batch, single;
+    for (size_t i = 0; i < kSessions; ++i) {
+      batch.emplace_back(model);
+      single.emplace_back(model);
+    }
+    const std::vector<int32_t> tokens = TestTokens(200);
+    for (size_t round = 0; round < 4; ++round) {
+      std::vector<Feed> feeds;
+      // Prompts of all lengths beside single steps.
+      for (size_t i = 0; i < kSessions; ++i)
+        feeds.push_back({&batch[i], std::span(tokens).subspan(i + round, i % 3 == round ? 1 + 20 * i : 1)});
+      together.Run(feeds);
+      for (size_t i = 0; i < kSessions; ++i) {
+        const auto logits = together.Logits(i);
+        EXPECT_EQ(Append(alone, single[i], feeds[i].tokens), Logits(logits.begin(), logits.end()));
+      }
+    }
+  }
+}
+
+TEST_P(EveryMixer, AllLogitsAreThoseOfTheSteps) {
+  const auto model = Model::Untrained(TinyConfig(GetParam()), 1, WeightFormat::kF32);
+  Engine engine(model, 2);
+  const std::vector<int32_t> tokens = TestTokens(600);
+  Session whole(model), steps(model);
+  const Feed feed = {&whole, tokens, Want::kAll};
+  engine.Run({&feed, 1});
+  const Logits all(engine.Logits(0).begin(), engine.Logits(0).end());
+  const auto vocabulary = static_cast<size_t>(model->config().vocab_size);
+  ASSERT_EQ(all.size(), 600 * vocabulary);
+  for (size_t t = 0; t < 600; ++t) {
+    const Logits one = Append(engine, steps, std::span(tokens).subspan(t, 1));
+    ASSERT_TRUE(std::equal(one.begin(), one.end(), all.begin() + static_cast<std::ptrdiff_t>(t * vocabulary)))
+        << t;
+  }
+}
+
+TEST_P(EveryMixer, TracesDoNotChangeTheResult) {
+  const auto model = Model::Untrained(TinyConfig(GetParam()), 1, WeightFormat::kF32);
+  Engine engine(model, 2);
+  const std::vector<int32_t> tokens = TestTokens(20);
+  Session plain(model), traced(model);
+  const Logits expected = Append(engine, plain, tokens);
+  Trace trace;
+  const Feed feed = {&traced, tokens, Want::kLast, &trace};
+  engine.Run({&feed, 1});
+  EXPECT_EQ(Logits(engine.Logits(0).begin(), engine.Logits(0).end()), expected);
+  if (GetParam() == "transformer") {
+    EXPECT_TRUE(trace.values.empty());
+    return;
+  }
+  ASSERT_EQ(trace.values.size(), 20u * 2 * 2);
+  for (int64_t t = 0; t < 20; ++t) {
+    for (int64_t head = 0; head < 2; ++head) {
+      const HeadTrace& at = trace.At(t, 1, head);
+      EXPECT_GT(at.write, 0);
+      EXPECT_GE(at.novelty, -1e-5);
+      EXPECT_LE(at.novelty, 2 + 1e-5);
+    }
+  }
+}
+
+TEST(Session, SizeDoesNotGrow) {
+  const auto model = Model::Untrained(TinyConfig("lattice_dec"), 1, WeightFormat::kF32);
+  Engine engine(model, 1);
+  Session session(model);
+  const int64_t before = session.Bytes();
+  for (int i = 0; i < 40; ++i) Append(engine, session, TestTokens(500));
+  EXPECT_EQ(session.Bytes(), before);
+  EXPECT_EQ(session.position(), 20000);
+  session.Reset();
+  EXPECT_EQ(session.position(), 0);
+  EXPECT_EQ(session.state().fixed, Session(model).state().fixed);
+}
+
+TEST(Session, ShowsItsMemory) {
+  const auto model = Model::Untrained(TinyConfig("deltanet"), 1, WeightFormat::kF32);
+  Engine engine(model, 1);
+  Session session(model);
+  EXPECT_EQ(session.Memory(1, 1).size(), 12u * 20);
+  EXPECT_TRUE(
+      std::all_of(session.Memory(1, 1).begin(), session.Memory(1, 1).end(), [](float x) { return x == 0; }));
+  Append(engine, session, TestTokens(3));
+  EXPECT_TRUE(
+      std::any_of(session.Memory(1, 1).begin(), session.Memory(1, 1).end(), [](float x) { return x != 0; }));
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { session.Memory(2, 0); }), {"layer 2", "2 layers of 2 heads"}));
+}
+
+TEST(Engine, RefusesWrongFeeds) {
+  const auto model = Model::Untrained(TinyConfig("lattice_dec"), 1, WeightFormat::kF32);
+  const auto other = Model::Untrained(TinyConfig("lattice_dec"), 2, WeightFormat::kF32);
+  Engine engine(model, 1);
+  Session session(model), stranger(other);
+  const std::vector<int32_t> good = {1, 2};
+  const auto error = [&](std::vector<Feed> feeds) { return io::ErrorOf([&] { engine.Run(feeds); }); };
+  EXPECT_TRUE(io::Says(error({{&session, {}}}), {"no tokens", "at least one"}));
+  EXPECT_TRUE(io::Says(error({{nullptr, good}}), {"no session"}));
+  EXPECT_TRUE(io::Says(error({{&stranger, good}}), {"another model"}));
+  EXPECT_TRUE(io::Says(error({{&session, good}, {&session, good}}), {"twice"}));
+  for (const int32_t bad : {-1, 67, 1 << 30}) {
+    const std::vector<int32_t> tokens = {1, bad};
+    EXPECT_TRUE(io::Says(error({{&session, tokens}}), {"outside the vocabulary of 67"}));
+  }
+  EXPECT_EQ(session.position(), 0) << "a refused feed changes nothing";
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { session.Rewind(Snapshot()); }), {"empty"}));
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { session.Rewind(stranger.Checkpoint()); }), {"another model"}));
+  engine.Run({});
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { engine.Logits(0); }), {"no feed 0"}));
+}
+
+}  // namespace
+}  // namespace lattice::runtime

@@ -1,0 +1,222 @@
+#include "runtime/weights.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "io/hash.h"
+#include "model/checkpoint.h"
+
+namespace lattice::runtime {
+namespace {
+
+constexpr std::string_view kNames[] = {"float32", "bf16", "int8"};
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8};
+
+float WidenF16(uint16_t half) {
+  const uint32_t sign = uint32_t{half & 0x8000u} << 16, exponent = (half >> 10) & 31, mantissa = half & 1023;
+  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(mantissa), -24), sign ? -1.0f : 1.0f);
+  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+}
+
+// Any float tensor of a file as float32. The bytes may be unaligned.
+void WidenBytes(io::Dtype dtype, std::span<const std::byte> bytes, float* out) {
+  if (dtype == io::Dtype::kF32) {
+    std::memcpy(out, bytes.data(), bytes.size());
+    return;
+  }
+  for (size_t i = 0; i < bytes.size() / 2; ++i) {
+    uint16_t half;
+    std::memcpy(&half, bytes.data() + 2 * i, 2);
+    out[i] = dtype == io::Dtype::kBF16 ? std::bit_cast<float>(uint32_t{half} << 16) : WidenF16(half);
+  }
+}
+
+void HashSamples(io::Sha256& hash, const void* data, int64_t bytes) {
+  constexpr int64_t kSample = 4096, kSamples = 4;
+  const auto* begin = static_cast<const std::byte*>(data);
+  const int64_t step = std::max<int64_t>(kSample, bytes / kSamples);
+  for (int64_t at = 0; at < bytes; at += step) {
+    hash.Update(std::span(begin + at, static_cast<size_t>(std::min(kSample, bytes - at))));
+  }
+}
+
+}  // namespace
+
+std::string_view Name(WeightFormat format) { return kNames[static_cast<int>(format)]; }
+
+WeightFormat FormatNamed(std::string_view name) {
+  for (const WeightFormat format : kFormats) {
+    if (Name(format) == name) return format;
+  }
+  Fail("[weights] unknown format \"", name, "\"", DidYouMean(name, kNames));
+}
+
+Block::Block(size_t bytes) : bytes_(std::max<size_t>(bytes, 1)) {
+  void* data = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(data, bytes_, MADV_HUGEPAGE);
+  data_ = static_cast<std::byte*>(data);
+}
+
+Block::~Block() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Block::Block(Block&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+std::byte* Weights::Allocate(size_t bytes) { return owned_.emplace_back(bytes).data(); }
+
+Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& path,
+                 std::optional<WeightFormat> format)
+    : file_(std::make_unique<io::Safetensors>(path)) {
+  const io::Dtype dtype = model::CheckWeights(config, *file_);
+  format_ = format.value_or(dtype == io::Dtype::kI8     ? WeightFormat::kInt8
+                            : dtype == io::Dtype::kBF16 ? WeightFormat::kBf16
+                                                        : WeightFormat::kF32);
+  for (const model::TensorInfo& info : model::ModelTensors(config)) {
+    if (!info.IsMatrix()) {
+      vectors_[info.name] = Widened(info);
+      continue;
+    }
+    WeightMatrix matrix;
+    if (dtype == io::Dtype::kF16) {
+      matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], Widened(info).data(), nullptr};
+    } else {
+      matrix = AsStored(info);
+    }
+    matrices_[info.name] = matrix.format == format_ ? matrix : Converted(matrix);
+  }
+  Finish(config);
+}
+
+Weights::Weights(const model::ModelConfig& config, uint64_t seed, WeightFormat format) : format_(format) {
+  for (const model::TensorInfo& info : model::ModelTensors(config)) {
+    const auto count = static_cast<size_t>(info.Elements());
+    Block values(count * sizeof(float));
+    const std::span<float> floats(reinterpret_cast<float*>(values.data()), count);
+    model::FillInit(info, seed, floats);
+    if (!info.IsMatrix()) {
+      vectors_[info.name] = floats;
+      owned_.push_back(std::move(values));
+      continue;
+    }
+    const WeightMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], floats.data(), nullptr};
+    if (format == WeightFormat::kF32) {
+      matrices_[info.name] = matrix;
+      owned_.push_back(std::move(values));
+    } else {
+      matrices_[info.name] = Converted(matrix);
+    }
+  }
+  Finish(config);
+}
+
+WeightMatrix Weights::AsStored(const model::TensorInfo& info) const {
+  const io::TensorView& view = file_->Get(info.name);
+  WeightMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], view.bytes.data(), nullptr};
+  if (view.dtype == io::Dtype::kBF16) matrix.format = WeightFormat::kBf16;
+  if (view.dtype == io::Dtype::kI8) {
+    matrix.format = WeightFormat::kInt8;
+    const auto scales = file_->Get(info.name + std::string(model::kScaleSuffix)).As<float>();
+    for (const float scale : scales) {
+      Check(std::isfinite(scale), "[checkpoint] ", file_->path().string(), ": a scale of \"", info.name,
+            "\" is not a number; convert the float32 checkpoint again");
+    }
+    matrix.scales = scales.data();
+  }
+  const auto address = reinterpret_cast<uintptr_t>(view.bytes.data());
+  Check(address % static_cast<uintptr_t>(io::ByteSize(view.dtype)) == 0, "[checkpoint] ",
+        file_->path().string(), ": \"", info.name,
+        "\" is not aligned; write the file again with this project");
+  return matrix;
+}
+
+WeightMatrix Weights::Converted(const WeightMatrix& from) {
+  WeightMatrix to = {format_, from.rows, from.cols, nullptr, nullptr};
+  const auto row_bytes = static_cast<size_t>(from.cols) * (format_ == WeightFormat::kF32    ? 4
+                                                           : format_ == WeightFormat::kBf16 ? 2
+                                                                                            : 1);
+  std::byte* data = Allocate(row_bytes * static_cast<size_t>(from.rows));
+  float* scales = format_ == WeightFormat::kInt8
+                      ? reinterpret_cast<float*>(Allocate(static_cast<size_t>(from.rows) * sizeof(float)))
+                      : nullptr;
+  std::vector<float> wide(static_cast<size_t>(from.cols));
+  for (int64_t row = 0; row < from.rows; ++row) {
+    WidenRow(from, row, wide.data());
+    std::byte* out = data + row_bytes * static_cast<size_t>(row);
+    if (format_ == WeightFormat::kF32) std::memcpy(out, wide.data(), row_bytes);
+    if (format_ == WeightFormat::kBf16)
+      kernels::RoundToBf16(wide.data(), from.cols, reinterpret_cast<uint16_t*>(out));
+    if (format_ == WeightFormat::kInt8)
+      kernels::QuantizeWeights(wide.data(), from.cols, reinterpret_cast<int8_t*>(out), scales + row);
+  }
+  to.data = data;
+  to.scales = scales;
+  return to;
+}
+
+std::span<const float> Weights::Widened(const model::TensorInfo& info) {
+  const io::TensorView& view = file_->Get(info.name);
+  const auto count = static_cast<size_t>(info.Elements());
+  auto* out = reinterpret_cast<float*>(Allocate(count * sizeof(float)));
+  WidenBytes(view.dtype, view.bytes, out);
+  return {out, count};
+}
+
+void Weights::Finish(const model::ModelConfig& config) {
+  io::Sha256 hash;
+  hash.Update(model::ModelToJson(config));
+  hash.Update(Name(format_));
+  for (const auto& [name, matrix] : matrices_) {
+    hash.Update(name);
+    HashSamples(hash, matrix.data, matrix.Bytes() - (matrix.scales == nullptr ? 0 : 4 * matrix.rows));
+    if (matrix.scales != nullptr) HashSamples(hash, matrix.scales, 4 * matrix.rows);
+    if (name != "embed.weight" || config.tie_embedding) bytes_per_token_ += matrix.Bytes();
+  }
+  for (const auto& [name, values] : vectors_) {
+    hash.Update(name);
+    HashSamples(hash, values.data(), static_cast<int64_t>(values.size_bytes()));
+    bytes_per_token_ += static_cast<int64_t>(values.size_bytes());
+  }
+  hash_ = hash.Finish();
+}
+
+const WeightMatrix& Weights::Matrix(std::string_view name) const {
+  const auto at = matrices_.find(name);
+  Check(at != matrices_.end(), "[weights] there is no matrix \"", name, "\"");
+  return at->second;
+}
+
+std::span<const float> Weights::Vector(std::string_view name) const {
+  const auto at = vectors_.find(name);
+  Check(at != vectors_.end(), "[weights] there is no tensor \"", name, "\"");
+  return at->second;
+}
+
+void WidenRow(const WeightMatrix& matrix, int64_t row, float* out) {
+  const int64_t first = row * matrix.cols;
+  switch (matrix.format) {
+    case WeightFormat::kF32:
+      std::copy_n(static_cast<const float*>(matrix.data) + first, matrix.cols, out);
+      break;
+    case WeightFormat::kBf16:
+      kernels::WidenBf16(static_cast<const uint16_t*>(matrix.data) + first, matrix.cols, out);
+      break;
+    case WeightFormat::kInt8: {
+      const int8_t* values = static_cast<const int8_t*>(matrix.data) + first;
+      for (int64_t i = 0; i < matrix.cols; ++i) out[i] = matrix.scales[row] * values[i];
+      break;
+    }
+  }
+}
+
+}  // namespace lattice::runtime

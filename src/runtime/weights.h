@@ -1,0 +1,88 @@
+// The tensors of a model in memory: mapped from a checkpoint, or made in another format.
+#ifndef LATTICE_RUNTIME_WEIGHTS_H_
+#define LATTICE_RUNTIME_WEIGHTS_H_
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/safetensors.h"
+#include "kernels/matmul.h"
+#include "model/config.h"
+#include "model/tensors.h"
+
+namespace lattice::runtime {
+
+using kernels::WeightFormat;
+using kernels::WeightMatrix;
+
+// "float32", "bf16", "int8"; the way back throws Error that lists them.
+std::string_view Name(WeightFormat format);
+WeightFormat FormatNamed(std::string_view name);
+
+// Memory of its own, in large pages where the system gives them.
+class Block {
+ public:
+  explicit Block(size_t bytes);
+  ~Block();
+  Block(Block&& other) noexcept;
+  Block& operator=(Block&&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Immutable once made; may be read by all threads.
+class Weights {
+ public:
+  // DIRECTORY/model.safetensors, checked against the config. Matrices stay in the mapped file when it holds
+  // them in `format` (or when none is asked for), else they are converted into memory. F16 becomes float32.
+  Weights(const model::ModelConfig& config, const std::filesystem::path& path,
+          std::optional<WeightFormat> format);
+  // Initial values, for benches and tests.
+  Weights(const model::ModelConfig& config, uint64_t seed, WeightFormat format);
+
+  WeightFormat format() const { return format_; }
+  // A tensor of TensorInfo::IsMatrix.
+  const WeightMatrix& Matrix(std::string_view name) const;
+  // Any other tensor, as float32.
+  std::span<const float> Vector(std::string_view name) const;
+  // What a token reads: every matrix once (an untied embedding is only looked up) and all small tensors.
+  int64_t BytesPerToken() const { return bytes_per_token_; }
+  // 64 hexadecimal digits over names, shapes, formats and samples of every tensor's bytes: another training
+  // step or format gives another one. Samples, because hashing all bytes would take longer than starting.
+  const std::string& hash() const { return hash_; }
+
+ private:
+  WeightMatrix AsStored(const model::TensorInfo& info) const;
+  WeightMatrix Converted(const WeightMatrix& from);
+  std::span<const float> Widened(const model::TensorInfo& info);
+  std::byte* Allocate(size_t bytes);
+  void Finish(const model::ModelConfig& config);
+
+  WeightFormat format_ = WeightFormat::kF32;
+  std::unique_ptr<io::Safetensors> file_;
+  std::vector<Block> owned_;
+  std::map<std::string, WeightMatrix, std::less<>> matrices_;
+  std::map<std::string, std::span<const float>, std::less<>> vectors_;
+  int64_t bytes_per_token_ = 0;
+  std::string hash_;
+};
+
+// Row `row` as float32.
+void WidenRow(const WeightMatrix& matrix, int64_t row, float* out);
+
+// Writes the weights as `path` in their format, as docs/checkpoint-format.md has it.
+void WriteWeights(const model::ModelConfig& config, const Weights& weights,
+                  const std::filesystem::path& path);
+
+}  // namespace lattice::runtime
+
+#endif  // LATTICE_RUNTIME_WEIGHTS_H_
