@@ -32,7 +32,8 @@ template <typename... Args>
 // Throws Error with the printed arguments unless `ok`.
 template <typename... Args>
 void Check(bool ok, const Args&... args) {
-  if (!ok) [[unlikely]] Fail(args...);
+  if (!ok) [[unlikely]]
+    Fail(args...);
 }
 
 }  // namespace lattice

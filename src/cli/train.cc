@@ -55,8 +55,8 @@ fs::path RunDirectory(const Options& options, const model::Config& config) {
   return train::NewRun("runs", StrCat(name, "-", config.model.mixer));
 }
 
-// The checkpoint that --resume means; empty: from the start.
-fs::path ResumeFrom(const Options& options, const fs::path& run) {
+// The checkpoints that --resume means, the best first; empty: from the start.
+std::vector<fs::path> ResumeFrom(const Options& options, const fs::path& run) {
   const bool has_checkpoints = !train::ListCheckpoints(run).empty();
   if (options.resume.empty()) {
     if (has_checkpoints) {
@@ -65,9 +65,10 @@ fs::path ResumeFrom(const Options& options, const fs::path& run) {
     }
     return {};
   }
-  if (options.resume == "auto") return has_checkpoints ? train::FindCheckpoint(run) : fs::path();
-  if (options.resume == "latest") return train::FindCheckpoint(run);
-  return train::FindCheckpoint(options.resume);
+  if (options.resume == "auto") return train::ResumeCandidates(run);
+  const fs::path from = options.resume == "latest" ? run : fs::path(options.resume);
+  train::FindCheckpoint(from);  // says what is missing when there is none
+  return train::ResumeCandidates(from);
 }
 
 int Train(const Options& options) {
@@ -77,7 +78,7 @@ int Train(const Options& options) {
   train::TrainRequest request;
   request.config = ReadConfig(options);
   request.run = RunDirectory(options, request.config);
-  request.checkpoint = ResumeFrom(options, request.run);
+  request.checkpoints = ResumeFrom(options, request.run);
   request.threads = options.threads;
   request.resume_command = StrCat("./lattice train --out ", request.run.string(), " --resume latest");
   train::Train(request);

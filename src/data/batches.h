@@ -31,6 +31,9 @@ class Batches {
   // Throws Error when the store has too few tokens for one window (streams: one per row).
   Batches(const TokenStore& store, const BatchOptions& options);
 
+  int64_t rows() const { return options_.rows; }
+  int64_t seq_len() const { return options_.seq_len; }
+
   // Windows per epoch; streams: steps until they start again, times rows.
   int64_t epoch_windows() const { return windows_; }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/checksum.h"
+#include "io/checksum.h"
 
 namespace lattice::data {
 namespace {
@@ -51,7 +51,7 @@ Corpus::Corpus(const std::filesystem::path& path, bool split_documents) {
 
 void Corpus::Add(const std::filesystem::path& path, bool split_documents, bool ends_document) {
   const std::string_view content = files_.emplace_back(path).text();
-  hash_ = Checksum(content, hash_ * 4 + split_documents * 2 + ends_document);
+  hash_ = io::Checksum(content, hash_ * 4 + split_documents * 2 + ends_document);
   bytes_ += static_cast<int64_t>(content.size());
   std::vector<text::Document> added;
   if (split_documents) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/corpus.h"
+#include "io/directory.h"
 #include "io/hash.h"
 #include "text/utf8.h"
 
@@ -51,7 +52,7 @@ std::optional<TokenStore> FromCache(const std::filesystem::path& directory, cons
     return TokenStore(directory, tokenizer.hash());
   } catch (const Error& error) {
     if (notes) notes(StrCat("the token cache is made again: ", error.what()));
-    std::filesystem::remove_all(directory);
+    io::RemoveTree(directory);
     return std::nullopt;
   }
 }
@@ -61,12 +62,12 @@ TokenStore CachedStore(const std::filesystem::path& directory, const Documents& 
   if (std::optional<TokenStore> store = FromCache(directory, tokenizer, notes)) return std::move(*store);
   std::filesystem::path temporary = directory;
   temporary += StrCat(".tmp-", ::getpid());
-  std::filesystem::remove_all(temporary);
+  io::RemoveTree(temporary);
   WriteStore(temporary, documents, tokenizer);
   std::error_code failed;
   std::filesystem::rename(temporary, directory, failed);
   // Another process may have been faster: its store is the same.
-  if (failed) std::filesystem::remove_all(temporary);
+  if (failed) io::RemoveTree(temporary);
   return TokenStore(directory, tokenizer.hash());
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "data/checksum.h"
+#include "io/checksum.h"
 
 namespace lattice::data {
 namespace {
@@ -31,7 +31,7 @@ struct Header {
 static_assert(sizeof(Header) == 128 && offsetof(Header, checksum) == 120);
 
 uint64_t HeaderChecksum(const Header& header) {
-  return Checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, checksum)));
+  return io::Checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(Header, checksum)));
 }
 
 template <typename T>
@@ -67,7 +67,7 @@ void WriteTokenFile(const std::filesystem::path& path, std::span<const int32_t> 
   header.count = tokens.size();
   header.text_bytes = static_cast<uint64_t>(text_bytes);
   std::memcpy(header.tokenizer, tokenizer_hash.data(), sizeof(header.tokenizer));
-  header.payload = Checksum(payload);
+  header.payload = io::Checksum(payload);
   header.checksum = HeaderChecksum(header);
 
   io::AtomicFile file(path);
@@ -95,7 +95,7 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   const std::optional<uint64_t> expected = TryMul<uint64_t>(header.count, header.width);
   Check(expected == payload.size(), "[tokens] ", name, " should hold ", header.count, " tokens of ",
         header.width, " bytes but has ", payload.size(), " bytes; delete the file and tokenise again");
-  Check(header.payload == Checksum(payload), "[tokens] the tokens in ", name,
+  Check(header.payload == io::Checksum(payload), "[tokens] the tokens in ", name,
         " are damaged (checksum); delete the file and tokenise again");
   width_ = static_cast<int>(header.width);
   count_ = static_cast<int64_t>(header.count);

@@ -6,7 +6,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "data/checksum.h"
+#include "io/checksum.h"
+#include "io/directory.h"
 #include "io/json.h"
 
 namespace lattice::data {
@@ -53,7 +54,7 @@ TokenStore::TokenStore(const std::filesystem::path& directory, const std::string
           " was made with another tokenizer; give the tokenizer it was made with, or tokenise again");
     ends_.push_back(CheckedAdd(tokens(), shard.count(), "tokens of a store"));
     text_bytes_ = CheckedAdd(text_bytes_, shard.text_bytes(), "bytes of a store");
-    mark = Checksum(io::MappedFile(path).bytes().first(128), mark);
+    mark = io::Checksum(io::MappedFile(path).bytes().first(128), mark);
   }
   fingerprint_ = Hex(mark);
 }

@@ -4,7 +4,6 @@
 
 #include <numeric>
 
-#include "data/checksum.h"
 #include "io/testing.h"
 
 namespace lattice::data {
@@ -19,18 +18,6 @@ std::vector<int32_t> Tokens(int count, int step = 1) {
 }
 
 std::string Content(const std::filesystem::path& path) { return io::ReadFile(path); }
-
-TEST(Checksum, NoticesEveryFlippedBitAndEveryTruncation) {
-  std::string text(77, 'x');
-  const uint64_t whole = Checksum(text);
-  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
-    text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
-    EXPECT_NE(Checksum(text), whole) << bit;
-    text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
-  }
-  for (size_t size = 0; size < text.size(); ++size) EXPECT_NE(Checksum(text.substr(0, size)), whole) << size;
-  EXPECT_NE(Checksum(std::string(8, '\0')), Checksum(std::string(9, '\0')));
-}
 
 TEST(TokenFile, ReadsBackInBothWidths) {
   const io::TestDir dir;

@@ -13,13 +13,16 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/directory.h"
 #include "io/write_calls.h"
 
 namespace lattice::io {
 namespace {
 
-// One call of write(2) moves at most 2 GiB; stay below.
-constexpr size_t kLargestWrite = size_t{1} << 30;
+// One call of read(2) moves at most 2 GiB; stay below.
+constexpr size_t kLargestRead = size_t{1} << 30;
+// Small enough that the checksum finds in the cache what the write has just read.
+constexpr size_t kLargestWrite = size_t{1} << 18;
 
 std::string Reason(int error) { return std::generic_category().message(error); }
 
@@ -70,7 +73,7 @@ std::string ReadFile(const std::filesystem::path& path, size_t max_bytes) {
   std::string content(size, '\0');
   size_t done = 0;
   while (done < size) {
-    const ssize_t got = ::read(file.get(), content.data() + done, std::min(size - done, kLargestWrite));
+    const ssize_t got = ::read(file.get(), content.data() + done, std::min(size - done, kLargestRead));
     if (got < 0 && errno == EINTR) continue;
     const int error = errno;
     Check(got >= 0, "[file] cannot read ", path, ": ", Reason(error));
@@ -137,6 +140,7 @@ void AtomicFile::Write(std::span<const std::byte> data) {
     if (done < 0 && errno == EINTR) continue;
     if (done == 0) errno = EIO;
     if (done <= 0) FailAt("write");
+    checksum_.Update(data.first(static_cast<size_t>(done)));
     data = data.subspan(static_cast<size_t>(done));
   }
 }
@@ -157,21 +161,6 @@ void WriteFileAtomic(const std::filesystem::path& path, std::string_view text) {
   file.Commit();
 }
 
-void SyncDirectory(const std::filesystem::path& directory) {
-  WriteCalls& calls = CurrentWriteCalls();
-  const int descriptor = calls.Open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (descriptor < 0) Fail("[file] cannot open the directory ", directory, ": ", Reason(errno));
-  const int failed = calls.Sync(descriptor);
-  const int error = errno;
-  calls.Close(descriptor);
-  // EINVAL: a file system that cannot sync directories has nothing to lose here.
-  Check(failed == 0 || error == EINVAL, "[file] cannot sync the directory ", directory, ": ", Reason(error));
-}
-
-void MakeDirectories(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  Check(!error, "[file] cannot create the directory ", directory, ": ", error.message());
-}
+uint64_t FileChecksum(const std::filesystem::path& path) { return Checksum(MappedFile(path).bytes()); }
 
 }  // namespace lattice::io

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/checksum.h"
+
 namespace lattice::io {
 
 // The whole of a regular file. Refuses directories, devices and files of more than `max_bytes`.
@@ -55,6 +57,9 @@ class AtomicFile {
   // failure of the last step (fsync of the directory) comes after the new file has taken its place.
   void Commit();
 
+  // io::Checksum of what was written so far.
+  uint64_t checksum() const { return checksum_.value(); }
+
  private:
   [[noreturn]] void FailAt(std::string_view step);
   void Discard();
@@ -62,16 +67,14 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   int descriptor_ = -1;
+  ChecksumStream checksum_;
 };
 
 // AtomicFile in one call.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view text);
 
-// fsync of a directory: makes renames and new names in it durable.
-void SyncDirectory(const std::filesystem::path& directory);
-
-// Creates the directory and its parents; fine when it is there already.
-void MakeDirectories(const std::filesystem::path& directory);
+// io::Checksum of a file's content.
+uint64_t FileChecksum(const std::filesystem::path& path);
 
 }  // namespace lattice::io
 

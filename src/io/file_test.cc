@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
+#include "io/failing_calls.h"
 #include "io/testing.h"
-#include "io/write_calls.h"
 
 namespace lattice::io {
 namespace {
@@ -81,44 +81,6 @@ TEST(AtomicFile, ReportsDirectoriesThatAreMissing) {
   EXPECT_TRUE(Says(ErrorOf([&] { WriteFileAtomic(dir.path() / "", "x"); }), {"names no file"}));
   EXPECT_TRUE(Says(ErrorOf([&] { WriteFileAtomic(dir.path(), "x"); }), {"cannot rename to"}));
 }
-
-TEST(Directories, AreMadeAndSynced) {
-  const TestDir dir;
-  MakeDirectories(dir / "a/b/c");
-  MakeDirectories(dir / "a/b/c");
-  SyncDirectory(dir / "a/b/c");
-  dir.Put("file", "");
-  EXPECT_TRUE(Says(ErrorOf([&] { MakeDirectories(dir / "file/x"); }), {"cannot create the directory"}));
-  EXPECT_TRUE(Says(ErrorOf([&] { SyncDirectory(dir / "none"); }), {"cannot open the directory"}));
-}
-
-// Fails the n-th call with the given errno; writes at most three bytes at a time.
-class FailingCalls : public WriteCalls {
- public:
-  FailingCalls(int failing, int error) : failing_(failing), error_(error) {}
-  int calls() const { return calls_; }
-
-  int Open(const char* path, int flags, mode_t mode) override {
-    return Fails() ? -1 : WriteCalls::Open(path, flags, mode);
-  }
-  ssize_t Write(int descriptor, const void* data, size_t size) override {
-    return Fails() ? -1 : WriteCalls::Write(descriptor, data, std::min<size_t>(size, 3));
-  }
-  int Sync(int descriptor) override { return Fails() ? -1 : WriteCalls::Sync(descriptor); }
-  int Rename(const char* from, const char* to) override {
-    return Fails() ? -1 : WriteCalls::Rename(from, to);
-  }
-
- private:
-  bool Fails() {
-    if (calls_++ != failing_) return false;
-    errno = error_;
-    return true;
-  }
-  int calls_ = 0;
-  int failing_;
-  int error_;
-};
 
 TEST(AtomicFile, EveryFailingCallLeavesAWholeFile) {
   const std::string before = "the old content", after = "the new content";

@@ -68,9 +68,9 @@ class Safetensors {
 // Writes the file atomically (see AtomicFile): wider dtypes first, by name within a dtype, so that every
 // tensor is aligned to its element; the data starts at a multiple of 8. The same input gives the same bytes.
 // Throws when a view's bytes do not fit its shape, on a name used twice or reserved ("__metadata__"), and
-// when writing fails.
-void WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                      const Metadata& metadata = {});
+// when writing fails. Returns io::Checksum of the file.
+uint64_t WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                          const Metadata& metadata = {});
 
 template <typename T>
 std::span<const T> TensorView::As() const {

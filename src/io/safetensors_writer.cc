@@ -61,8 +61,8 @@ std::string HeaderText(std::span<const TensorView* const> order, const Metadata&
 
 }  // namespace
 
-void WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                      const Metadata& metadata) {
+uint64_t WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                          const Metadata& metadata) {
   const std::vector<const TensorView*> order = InFileOrder(tensors);
   const std::string header = HeaderText(order, metadata, path);
   const uint64_t length = header.size();
@@ -74,6 +74,7 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const TensorV
   file.Write(header);
   for (const TensorView* tensor : order) file.Write(tensor->bytes);
   file.Commit();
+  return file.checksum();
 }
 
 }  // namespace lattice::io

@@ -1,6 +1,7 @@
 #include "io/write_calls.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -22,6 +23,8 @@ int WriteCalls::Sync(int descriptor) { return ::fsync(descriptor); }
 int WriteCalls::Close(int descriptor) { return ::close(descriptor); }
 int WriteCalls::Rename(const char* from, const char* to) { return std::rename(from, to); }
 int WriteCalls::Unlink(const char* path) { return ::unlink(path); }
+int WriteCalls::MakeDirectory(const char* path, mode_t mode) { return ::mkdir(path, mode); }
+int WriteCalls::Link(const char* target, const char* path) { return ::symlink(target, path); }
 
 WriteCalls& CurrentWriteCalls() { return *current.load(); }
 

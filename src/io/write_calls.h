@@ -20,6 +20,8 @@ class WriteCalls {
   virtual int Close(int descriptor);
   virtual int Rename(const char* from, const char* to);
   virtual int Unlink(const char* path);
+  virtual int MakeDirectory(const char* path, mode_t mode);
+  virtual int Link(const char* target, const char* path);  // symlink(2)
 };
 
 // The calls in force: the system's, unless a test has put its own in place.

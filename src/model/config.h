@@ -22,6 +22,7 @@ enum class StateInit { kAuto, kSphere, kNormal, kZeros };
 enum class Normalize { kToken, kChunk, kNone };
 enum class Method { kExact, kLinear1, kLinear2 };
 enum class Precision { kAuto, kFp32, kBf16 };
+enum class SpikePolicy { kOff, kSkip, kRollback };
 
 // The defaults of all three parts are those of configs/tiny.toml: a byte-level model that learns in minutes.
 struct ModelConfig {
@@ -82,6 +83,10 @@ struct TrainConfig {
   int64_t save_every = 500;
   int64_t keep_last = 2;
   int64_t keep_every = 0;
+  double save_patience = 300;
+  int64_t max_skipped = 10;
+  SpikePolicy spike = SpikePolicy::kSkip;
+  double spike_z = 6;
 
   bool operator==(const TrainConfig&) const = default;
 };

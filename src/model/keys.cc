@@ -35,6 +35,10 @@ template <>
 struct Words<Precision> {
   static constexpr std::string_view kList[] = {"auto", "fp32", "bf16"};
 };
+template <>
+struct Words<SpikePolicy> {
+  static constexpr std::string_view kList[] = {"off", "skip", "rollback"};
+};
 
 template <typename Part>
 struct Section;
@@ -177,6 +181,11 @@ constexpr Key kKeys[] = {
     Option<&Train::keep_last>("keep_last", "newest checkpoints kept", kPositive),
     Option<&Train::keep_every>("keep_every", "also keep checkpoints at multiples of this step; 0: none",
                                kCount),
+    Option<&Train::save_patience>(
+        "save_patience", "seconds to go on trying when the last checkpoint cannot be written", kNotNegative),
+    Option<&Train::max_skipped>("max_skipped", "stop after this many skipped steps in a row", kPositive),
+    Option<&Train::spike>("spike", "a loss far above its recent mean: skip the step, or go back and around"),
+    Option<&Train::spike_z>("spike_z", "how far: in standard deviations of the recent losses", {1, 1e6}),
 
     Option<&Data::train>("train", "text file or shard directory to train on"),
     Option<&Data::valid>("valid", "validation text or shards; empty: split off the training data"),

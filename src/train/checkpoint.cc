@@ -1,88 +1,111 @@
 #include "train/checkpoint.h"
 
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/error.h"
-#include "data/checksum.h"
+#include "io/directory.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "model/checkpoint.h"
 #include "model/keys.h"
 #include "train/run_directory.h"
 #include "train/saved_states.h"
+#include "train/trainer_state.h"
 
 namespace lattice::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTrainerFile = "trainer.json";
 constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
 constexpr std::string_view kStatesFile = "states.safetensors";
 constexpr std::string_view kTemporary = ".saving-";
-constexpr int64_t kFormat = 1;
 
-// As text: JSON numbers of other programs are not exact beyond 53 bits.
-std::string FileChecksum(const fs::path& path) {
-  return std::to_string(data::Checksum(io::MappedFile(path).bytes()));
-}
-
-nlohmann::ordered_json ToJson(const TrainerState& state) {
-  return {{"format", kFormat},        {"step", state.step},
-          {"updates", state.updates}, {"tokens", state.tokens},
-          {"skipped", state.skipped}, {"skipped_in_a_row", state.skipped_in_a_row},
-          {"elapsed", state.elapsed}, {"precision", state.precision},
-          {"threads", state.threads}, {"data", state.data}};
-}
-
-void WriteTrainerState(const fs::path& directory, const TrainerState& state) {
-  nlohmann::ordered_json object = ToJson(state);
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    object["checksums"][entry.path().filename().string()] = FileChecksum(entry.path());
+// Copies `from` into `to`, reusing tensors of the same name and shape.
+void CopyInto(NamedTensors& to, const NamedTensors& from) {
+  c10::NoGradGuard no_grad;
+  std::erase_if(to, [&](const auto& entry) { return !from.contains(entry.first); });
+  for (const auto& [name, tensor] : from) {
+    at::Tensor& copy = to[name];
+    if (copy.defined() && copy.sizes() == tensor.sizes()) {
+      copy.copy_(tensor);
+    } else {
+      copy = tensor.detach().to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous();
+    }
   }
-  io::WriteFileAtomic(directory / kTrainerFile, object.dump(2) + "\n");
 }
 
-void PointLatestAt(const fs::path& checkpoints, const fs::path& name) {
-  const fs::path link = checkpoints / StrCat(kTemporary, kLatest);
-  fs::remove(link);
-  fs::create_directory_symlink(name, link);
-  fs::rename(link, checkpoints / kLatest);
-  io::SyncDirectory(checkpoints);
+NamedTensors WeightsOf(const nn::LanguageModel& model) {
+  NamedTensors tensors;
+  for (const nn::Parameter& parameter : model.parameters()) tensors[parameter.info.name] = parameter.value;
+  return tensors;
+}
+
+void WriteFiles(const fs::path& directory, const Snapshot& snapshot) {
+  io::WriteFileAtomic(directory / model::kConfigFile, model::ModelToJson(snapshot.config));
+  text::SaveTokenizer(*snapshot.tokenizer, directory);
+  Checksums checksums;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    checksums[entry.path().filename().string()] = io::FileChecksum(entry.path());
+  }
+  // The large files are not read again: their checksums come with the writing.
+  const auto write = [&](std::string_view name, const NamedTensors& tensors, const io::Metadata& metadata) {
+    checksums[std::string(name)] = WriteTensors(directory / name, tensors, metadata);
+  };
+  write(model::kWeightsFile, snapshot.weights, {{"format", "pt"}});
+  write(kOptimizerFile, snapshot.moments, {});
+  if (!snapshot.states.empty()) write(kStatesFile, snapshot.states, {});
+  WriteTrainerState(directory, snapshot.trainer, checksums);
+  io::SyncDirectory(directory);
+}
+
+// Gives the finished directory its name. A checkpoint of that name is out of the way before and comes back
+// when the rename fails.
+void Publish(const fs::path& temporary, const fs::path& checkpoint) {
+  fs::path replaced = temporary;
+  replaced += "-replaced";
+  const bool exists = fs::exists(checkpoint);
+  if (exists) io::Rename(checkpoint, replaced);
+  try {
+    io::Rename(temporary, checkpoint);
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (exists) fs::rename(replaced, checkpoint, ignored);
+    throw;
+  }
+  io::SyncDirectory(checkpoint.parent_path());
+  if (exists) io::RemoveTree(replaced);
 }
 
 }  // namespace
 
-fs::path SaveCheckpoint(const fs::path& run, const CheckpointParts& parts) {
-  const fs::path checkpoints = run / kCheckpoints;
-  const std::string name = StrCat("step-", parts.trainer.step);
-  const fs::path temporary = checkpoints / StrCat(kTemporary, name, "-", ::getpid());
-  try {
-    fs::remove_all(temporary);
-    io::MakeDirectories(temporary);
-    io::WriteFileAtomic(temporary / model::kConfigFile, model::ModelToJson(parts.model.config()));
-    parts.model.SaveWeights(temporary / model::kWeightsFile, {{"format", "pt"}});
-    text::SaveTokenizer(parts.tokenizer, temporary);
-    parts.optimizer.Save(temporary / kOptimizerFile);
-    if (!parts.states.empty()) SaveStates(temporary / kStatesFile, parts.states);
-    WriteTrainerState(temporary, parts.trainer);
-    io::SyncDirectory(temporary);
+void Snapshot::Take(const CheckpointParts& parts) {
+  config = parts.model.config();
+  tokenizer = &parts.tokenizer;
+  trainer = parts.trainer;
+  CopyInto(weights, WeightsOf(parts.model));
+  CopyInto(moments, parts.optimizer.Moments());
+  CopyInto(states, StateTensors(parts.states));
+}
 
-    fs::remove_all(checkpoints / name);
-    fs::rename(temporary, checkpoints / name);
-    io::SyncDirectory(checkpoints);
-    PointLatestAt(checkpoints, name);
+fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot) {
+  const fs::path checkpoints = run / kCheckpoints;
+  const std::string name = StrCat("step-", snapshot.trainer.step);
+  const fs::path temporary = checkpoints / StrCat(kTemporary, name, "-", ::getpid());
+  io::RemoveTree(temporary);
+  try {
+    io::MakeDirectories(temporary);
+    WriteFiles(temporary, snapshot);
+    Publish(temporary, checkpoints / name);
+    io::ReplaceLink(checkpoints / kLatest, name);
   } catch (const fs::filesystem_error& error) {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
+    io::RemoveTree(temporary);
     Fail("[checkpoint] cannot save ", (checkpoints / name).string(), ": ", error.code().message());
   } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
+    io::RemoveTree(temporary);
     throw;
   }
   return checkpoints / name;
@@ -91,43 +114,17 @@ fs::path SaveCheckpoint(const fs::path& run, const CheckpointParts& parts) {
 void PruneCheckpoints(const fs::path& run, int64_t keep_last, int64_t keep_every) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(run / kCheckpoints, ignored)) {
-    if (entry.path().filename().string().starts_with(kTemporary)) fs::remove_all(entry.path(), ignored);
+    if (entry.path().filename().string().starts_with(kTemporary)) io::RemoveTree(entry.path());
   }
   const auto found = ListCheckpoints(run);
   for (size_t i = 0; i + static_cast<size_t>(keep_last) < found.size(); ++i) {
     const auto& [step, path] = found[i];
-    if (keep_every == 0 || step % keep_every != 0) fs::remove_all(path, ignored);
+    if (keep_every > 0 && step % keep_every == 0) continue;
+    // Out of sight first: a removal that is interrupted leaves no half checkpoint under its name.
+    const fs::path doomed = run / kCheckpoints / StrCat(kTemporary, "removed-", step);
+    fs::rename(path, doomed, ignored);
+    io::RemoveTree(doomed);
   }
-}
-
-TrainerState ReadTrainerState(const fs::path& checkpoint) {
-  const std::string source = (checkpoint / kTrainerFile).string();
-  Check(fs::is_regular_file(source), "[resume] ", checkpoint.string(), " holds a model but no ", kTrainerFile,
-        ", so training cannot go on from it");
-  const nlohmann::json object = io::ReadJson(source);
-  const auto format = io::GetJson<int64_t>(object, "format", source);
-  Check(format == kFormat, "[resume] ", source, " has format ", format, "; this program reads format ",
-        kFormat);
-  Check(object.contains("checksums") && object["checksums"].is_object(), "[resume] ", source,
-        " has no checksums");
-  for (const auto& [name, sum] : object["checksums"].items()) {
-    const fs::path path = checkpoint / name;
-    Check(name.find('/') == std::string::npos && fs::is_regular_file(path), "[resume] ", path.string(),
-          " is missing");
-    Check(sum == FileChecksum(path), "[resume] ", path.string(),
-          " is damaged (checksum); resume from an older checkpoint of the run");
-  }
-  TrainerState state;
-  state.step = io::GetJson<int64_t>(object, "step", source);
-  state.updates = io::GetJson<int64_t>(object, "updates", source);
-  state.tokens = io::GetJson<int64_t>(object, "tokens", source);
-  state.skipped = io::GetJson<int64_t>(object, "skipped", source);
-  state.skipped_in_a_row = io::GetJson<int64_t>(object, "skipped_in_a_row", source);
-  state.elapsed = io::GetJson<double>(object, "elapsed", source);
-  state.precision = io::GetJson<std::string>(object, "precision", source);
-  state.threads = io::GetJson<int64_t>(object, "threads", source);
-  state.data = io::GetJson<std::string>(object, "data", source);
-  return state;
 }
 
 void CheckSameModel(const fs::path& checkpoint, const model::ModelConfig& config) {

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "train/tensor_file.h"
 
 namespace lattice::train {
 namespace {
@@ -107,13 +106,13 @@ void AdamW::ZeroGradients() {
   }
 }
 
-void AdamW::Save(const std::filesystem::path& path) const {
+NamedTensors AdamW::Moments() const {
   NamedTensors tensors;
   for (const Slot& slot : slots_) {
     tensors["exp_avg." + slot.parameter->info.name] = slot.exp_avg;
     tensors["exp_avg_sq." + slot.parameter->info.name] = slot.exp_avg_sq;
   }
-  WriteTensors(path, tensors);
+  return tensors;
 }
 
 void AdamW::Load(const std::filesystem::path& path, int64_t updates) {

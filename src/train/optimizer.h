@@ -8,6 +8,7 @@
 
 #include "model/config.h"
 #include "nn/language_model.h"
+#include "train/tensor_file.h"
 
 namespace lattice::train {
 
@@ -30,8 +31,9 @@ class AdamW {
 
   int64_t updates() const { return updates_; }
 
-  // The moments, as exp_avg.<parameter> and exp_avg_sq.<parameter>. Load() throws Error when they do not fit.
-  void Save(const std::filesystem::path& path) const;
+  // The moments themselves, not copies, as exp_avg.<parameter> and exp_avg_sq.<parameter>.
+  NamedTensors Moments() const;
+  // Reads them from a file. Throws Error when they do not fit.
   void Load(const std::filesystem::path& path, int64_t updates);
 
  private:

@@ -101,7 +101,7 @@ TEST(AdamW, GoesOnFromAFile) {
   AdamW optimizer(model, {});
   FillGradients(model, 3, 1);
   optimizer.Step(1e-3, 1);
-  optimizer.Save(dir / "o.safetensors");
+  WriteTensors(dir / "o.safetensors", optimizer.Moments());
   std::vector<at::Tensor> before;
   for (const nn::Parameter& p : model.parameters()) before.push_back(p.value.detach().clone());
 

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "io/file.h"
+#include "io/directory.h"
 #include "model/checkpoint.h"
 
 namespace lattice::train {
@@ -54,6 +54,27 @@ fs::path FindCheckpoint(const fs::path& path) {
       !checkpoints.empty(), "[checkpoint] ", path.string(),
       " is neither a checkpoint (a directory with config.json and model.safetensors) nor a run that has one");
   return checkpoints.back().second;
+}
+
+std::vector<fs::path> ResumeCandidates(const fs::path& path) {
+  if (IsCheckpoint(path)) return {path};
+  std::vector<fs::path> candidates;
+  for (const auto& [step, checkpoint] : ListCheckpoints(path)) candidates.push_back(checkpoint);
+  std::reverse(candidates.begin(), candidates.end());
+  return candidates;
+}
+
+std::vector<std::string> SetAsideNewer(const fs::path& run, int64_t step) {
+  std::vector<std::string> names;
+  for (const auto& [found, checkpoint] : ListCheckpoints(run)) {
+    if (found <= step) continue;
+    fs::path aside = checkpoint;
+    aside += ".aside";
+    io::RemoveTree(aside);
+    io::Rename(checkpoint, aside);
+    names.push_back(checkpoint.filename().string());
+  }
+  return names;
 }
 
 fs::path NewRun(const fs::path& parent, const std::string& name) {

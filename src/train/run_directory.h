@@ -27,6 +27,14 @@ std::vector<std::pair<int64_t, std::filesystem::path>> ListCheckpoints(const std
 // Throws Error that says what was looked for.
 std::filesystem::path FindCheckpoint(const std::filesystem::path& path);
 
+// Where to resume from when `path` is named, the best first: only itself when it is a checkpoint, else those
+// of the run, newest first. Empty when there is none.
+std::vector<std::filesystem::path> ResumeCandidates(const std::filesystem::path& path);
+
+// Gives checkpoints after `step` the ending .aside: a run that goes on from an older one makes them again,
+// and they must not be mistaken for its own. Returns their names.
+std::vector<std::string> SetAsideNewer(const std::filesystem::path& run, int64_t step);
+
 // PARENT/NAME-N with the smallest N that is not taken.
 std::filesystem::path NewRun(const std::filesystem::path& parent, const std::string& name);
 

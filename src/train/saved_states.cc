@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "train/tensor_file.h"
 
 namespace lattice::train {
 namespace {
@@ -25,7 +24,7 @@ std::string BlockName(size_t micro, size_t block) { return StrCat("micro.", micr
 
 }  // namespace
 
-void SaveStates(const std::filesystem::path& path, const std::vector<nn::States>& states) {
+NamedTensors StateTensors(const std::vector<nn::States>& states) {
   NamedTensors tensors;
   for (size_t micro = 0; micro < states.size(); ++micro) {
     for (size_t block = 0; block < states[micro].size(); ++block) {
@@ -35,7 +34,7 @@ void SaveStates(const std::filesystem::path& path, const std::vector<nn::States>
       }
     }
   }
-  WriteTensors(path, tensors);
+  return tensors;
 }
 
 std::vector<nn::States> LoadStates(const std::filesystem::path& path) {

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "nn/block.h"
+#include "train/tensor_file.h"
 
 namespace lattice::train {
 
-void SaveStates(const std::filesystem::path& path, const std::vector<nn::States>& states);
+// The tensors themselves, not copies.
+NamedTensors StateTensors(const std::vector<nn::States>& states);
 
 // Throws Error when the file is damaged or has other names in it.
 std::vector<nn::States> LoadStates(const std::filesystem::path& path);

@@ -15,6 +15,8 @@
 namespace lattice::train {
 namespace {
 
+constexpr int64_t kMostSpikesInARow = 5;
+
 void CheckOptions(const model::Config& config) {
   Check(!config.data.reset_state,
         "[config] data.reset_state is not available in training yet; documents are separated by the "
@@ -52,6 +54,7 @@ Session::Session(const model::Config& config, const std::filesystem::path& cache
       bytes_per_token_(data::BytesPerToken(*tokenizer_)),
       rows_(config_.train.batch_tokens / config_.train.seq_len),
       batches_(data_.train, BatchesOf(config_, rows_)),
+      prefetch_(batches_),
       model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
       optimizer_(model_, config_.train) {
   model_.SetBf16(config_.train.precision == model::Precision::kBf16);
@@ -70,11 +73,21 @@ void Session::Resume(const std::filesystem::path& checkpoint) {
   state_.data = own.data;
 }
 
-double Session::MicroBatch(int64_t index, int64_t first, int64_t count) {
+void Session::RollBack(const std::filesystem::path& checkpoint) {
+  const int64_t next_batch = state_.step + state_.data_offset;
+  const int64_t rollbacks = state_.rollbacks + 1;
+  const double elapsed = state_.elapsed;
+  Resume(checkpoint);
+  state_.data_offset = next_batch - state_.step;
+  state_.rollbacks = rollbacks;
+  state_.elapsed = elapsed;
+}
+
+double Session::MicroBatch(int64_t index, std::span<const int64_t> ids) {
   const int64_t length = config_.train.seq_len;
+  const int64_t count = static_cast<int64_t>(ids.size()) / (length + 1);
   at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
-  const std::span<int64_t> ids(tokens.mutable_data_ptr<int64_t>(), static_cast<size_t>(tokens.numel()));
-  batches_.Read(state_.step, first, count, ids);
+  std::copy(ids.begin(), ids.end(), tokens.mutable_data_ptr<int64_t>());
   const at::Tensor targets = tokens.slice(1, 1).contiguous();
   const int64_t* target = targets.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < targets.numel(); ++i)
@@ -90,25 +103,48 @@ double Session::MicroBatch(int64_t index, int64_t first, int64_t count) {
   return loss.item<double>();
 }
 
+// Decides whether the update may be applied.
+void Session::Judge(StepResult& result) const {
+  if (!std::isfinite(result.loss)) {
+    result.skipped = "loss is not finite";
+  } else if (!std::isfinite(result.grad_norm)) {
+    result.skipped = "gradient is not finite";
+  } else if (config_.train.spike != model::SpikePolicy::kOff) {
+    result.z_score = state_.losses.ZScore(result.loss);
+    result.spike = result.z_score > config_.train.spike_z;
+    // A loss that stays up is no spike: the next one in a row is taken for the new level.
+    if (result.spike && config_.train.spike == model::SpikePolicy::kSkip) {
+      result.spike = state_.skipped_in_a_row < kMostSpikesInARow;
+    }
+    if (result.spike) result.skipped = "loss spike";
+  }
+}
+
 StepResult Session::Step() {
-  if (config_.train.carry_state && batches_.StartsAnew(state_.step)) states_.clear();
+  const int64_t batch = state_.step + state_.data_offset;
+  if (config_.train.carry_state && batches_.StartsAnew(batch)) states_.clear();
   const int64_t micro = std::min(config_.train.micro_batch, rows_);
   states_.resize(config_.train.carry_state ? static_cast<size_t>((rows_ + micro - 1) / micro) : 0);
   StepResult result;
   step_bytes_ = 0;
+  const std::vector<int64_t> tokens = prefetch_.Take(batch);
+  const auto width = static_cast<size_t>(config_.train.seq_len) + 1;
   for (int64_t first = 0; first < rows_; first += micro) {
-    result.loss += MicroBatch(first / micro, first, std::min(micro, rows_ - first));
+    const auto count = static_cast<size_t>(std::min(micro, rows_ - first));
+    result.loss += MicroBatch(first / micro,
+                              std::span(tokens).subspan(static_cast<size_t>(first) * width, count * width));
   }
   result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
   result.lr = LearningRate(config_.train, state_.step);
   result.grad_norm = optimizer_.GradientNorm();
-  result.applied = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
-  if (result.applied) {
+  Judge(result);
+  if (result.skipped.empty()) {
     optimizer_.Step(result.lr, result.grad_norm);
     state_.skipped_in_a_row = 0;
+    state_.losses.Observe(result.loss);
   } else {
     // What a poisoned segment left in the states must not reach the next one.
-    states_.clear();
+    if (!result.spike) states_.clear();
     ++state_.skipped;
     ++state_.skipped_in_a_row;
   }
@@ -125,13 +161,6 @@ Evaluation Session::Validate() const {
       {.seq_len = config_.train.seq_len,
        .max_tokens = config_.train.eval_tokens,
        .batch_tokens = std::max(config_.train.seq_len, config_.train.micro_batch * config_.train.seq_len)});
-}
-
-std::filesystem::path Session::Save(const std::filesystem::path& run) const {
-  const CheckpointParts parts = {model_, optimizer_, *tokenizer_, states_, state_};
-  std::filesystem::path path = SaveCheckpoint(run, parts);
-  PruneCheckpoints(run, config_.train.keep_last, config_.train.keep_every);
-  return path;
 }
 
 }  // namespace lattice::train

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "data/batches.h"
+#include "data/prefetch.h"
 #include "data/prepare.h"
 #include "model/config.h"
 #include "nn/language_model.h"
@@ -24,7 +26,9 @@ struct StepResult {
   double bits_per_byte = 0;
   double grad_norm = 0;
   double lr = 0;
-  bool applied = false;
+  double z_score = 0;   // of the loss, among the recent ones
+  std::string skipped;  // why the step was not applied; empty: it was
+  bool spike = false;   // ... because the loss is a spike
 };
 
 class Session {
@@ -44,17 +48,27 @@ class Session {
   // Takes everything from a checkpoint.
   void Resume(const std::filesystem::path& checkpoint);
 
+  // Like Resume(), but goes on behind the data that the steps since then have seen.
+  void RollBack(const std::filesystem::path& checkpoint);
+
   // One step: forward and backward of all micro-batches, clipping, update. Not applied when loss or gradient
-  // is not finite.
+  // is not finite, or the loss is a spike and train.spike is not off.
   StepResult Step();
 
   // On the held-out text, which must exist.
   Evaluation Validate() const;
 
-  std::filesystem::path Save(const std::filesystem::path& run) const;
+  // What a checkpoint of this moment is made of.
+  CheckpointParts Parts() const { return {model_, optimizer_, *tokenizer_, states_, state_}; }
+
+  // Seconds that steps have waited for data.
+  double DataWait() const { return prefetch_.waited(); }
+
+  nn::LanguageModel& model() { return model_; }
 
  private:
-  double MicroBatch(int64_t index, int64_t first, int64_t count);
+  double MicroBatch(int64_t index, std::span<const int64_t> tokens);
+  void Judge(StepResult& result) const;
 
   std::unique_ptr<text::Tokenizer> tokenizer_;
   model::Config config_;
@@ -62,6 +76,7 @@ class Session {
   std::vector<int64_t> bytes_per_token_;
   int64_t rows_;
   data::Batches batches_;
+  data::Prefetch prefetch_;
   nn::LanguageModel model_;
   AdamW optimizer_;
   std::vector<nn::States> states_;  // per micro-batch, when states are carried

@@ -10,7 +10,8 @@
 
 namespace lattice::train {
 
-void WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors) {
+uint64_t WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                      const io::Metadata& metadata) {
   std::vector<at::Tensor> held;
   std::vector<io::TensorView> views;
   for (const auto& [name, tensor] : tensors) {
@@ -19,7 +20,7 @@ void WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors
     views.push_back(io::ViewOf<float>(name, values.sizes().vec(),
                                       {values.const_data_ptr<float>(), static_cast<size_t>(values.numel())}));
   }
-  io::WriteSafetensors(path, views);
+  return io::WriteSafetensors(path, views, metadata);
 }
 
 NamedTensors ReadTensors(const std::filesystem::path& path) {

@@ -8,12 +8,16 @@
 #include <map>
 #include <string>
 
+#include "io/safetensors.h"
+
 namespace lattice::train {
 
 using NamedTensors = std::map<std::string, at::Tensor>;
 
-// Writes atomically. Throws Error for a tensor that is not float32 and when writing fails.
-void WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors);
+// Writes atomically and returns io::Checksum of the file. Throws Error for a tensor that is not float32 and
+// when writing fails.
+uint64_t WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                      const io::Metadata& metadata = {});
 
 // Copies of all tensors in the file. Throws Error when it is damaged or holds other types.
 NamedTensors ReadTensors(const std::filesystem::path& path);

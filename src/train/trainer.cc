@@ -2,9 +2,11 @@
 
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -14,13 +16,13 @@
 #include "train/metrics.h"
 #include "train/progress.h"
 #include "train/run_directory.h"
+#include "train/saving.h"
 #include "train/session.h"
 #include "train/stop_signal.h"
 
 namespace lattice::train {
 namespace {
 
-constexpr int64_t kMostSkippedInARow = 10;
 // Weight of the newest step in the smoothed figures on the screen.
 constexpr double kSmoothing = 0.1;
 
@@ -39,6 +41,14 @@ int64_t PeakMemory() {
   return usage.ru_maxrss * 1024;
 }
 
+// Bytes of memory in use now, without pages that only mirror files.
+int64_t CurrentMemory() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0, resident = 0, shared = 0;
+  file >> size >> resident >> shared;
+  return (resident - shared) * ::sysconf(_SC_PAGESIZE);
+}
+
 std::filesystem::path CacheOf(const std::filesystem::path& run) {
   return std::filesystem::absolute(run).parent_path() / ".cache";
 }
@@ -50,8 +60,11 @@ class Run {
         progress_(request.silent ? Progress::Mode::kSilent : Progress::Mode::kAuto),
         session_(request.config, CacheOf(request.run),
                  [this](const std::string& note) { progress_.Line(note); }),
-        lock_(request.run) {
-    if (!request.checkpoint.empty()) Resume();
+        lock_(request.run),
+        saving_(
+            request.run, session_.config().train, [this](const std::string& line) { progress_.Line(line); },
+            [this] { return !result_.stopped && stop_.requested(); }) {
+    if (!request.checkpoints.empty()) Resume();
     metrics_.emplace(request.run / kMetricsFile, session_.state().step);
     earlier_seconds_ = session_.state().elapsed;
   }
@@ -59,16 +72,17 @@ class Run {
   TrainResult ToTheEnd() {
     io::WriteFileAtomic(request_.run / kConfigToml, model::ToToml(session_.config()));
     Announce();
-    const StopSignal stop;
     const int64_t steps = session_.config().train.steps;
-    while (session_.state().step < steps && !stop.requested()) {
+    while (session_.state().step < steps && !stop_.requested()) {
       Step();
       if (Due(session_.config().train.eval_every)) Validate();
-      if (session_.state().step < steps && Due(session_.config().train.save_every)) SaveOrSayWhyNot();
+      session_.state().elapsed = Elapsed();
+      saving_.AfterStep(session_);
     }
     result_.stopped = session_.state().step < steps;
     if (!result_.stopped && !validated_) Validate();
-    if (result_.checkpoint.empty() || saved_step_ != session_.state().step) Save();
+    session_.state().elapsed = Elapsed();
+    saving_.Finish(session_);
     Conclude();
     return result_;
   }
@@ -79,18 +93,40 @@ class Run {
   bool Due(int64_t every) const { return every > 0 && state().step % every == 0; }
 
   void Resume() {
-    const TrainerState saved = ReadTrainerState(request_.checkpoint);
-    Check(saved.step < session_.config().train.steps, "[resume] ", request_.checkpoint.string(),
-          " is at step ", saved.step, " of ", session_.config().train.steps,
+    const auto [checkpoint, saved] = FirstWhole();
+    Check(saved.step < session_.config().train.steps, "[resume] ", checkpoint.string(), " is at step ",
+          saved.step, " of ", session_.config().train.steps,
           ": the run is complete; raise train.steps to go on");
-    session_.Resume(request_.checkpoint);
+    session_.Resume(checkpoint);
+    for (const std::string& name : SetAsideNewer(request_.run, saved.step)) {
+      progress_.Line(
+          StrCat("note: ", name, " is newer than where the run goes on and is now ", name, ".aside"));
+    }
     if (saved.data != state().data)
       progress_.Line("note: the training text is not the one this checkpoint saw");
     if (saved.precision != state().precision) {
       progress_.Line(StrCat("note: precision was ", saved.precision, " and is now ", state().precision));
     }
-    result_.checkpoint = request_.checkpoint;
-    saved_step_ = state().step;
+    // A checkpoint of another run is not one of this.
+    const bool own =
+        std::filesystem::equivalent(checkpoint.parent_path(), request_.run / kCheckpoints, ignored_);
+    if (own) saving_.SetNewest(checkpoint, saved.step);
+  }
+
+  // The first of the request's checkpoints that can be read.
+  std::pair<std::filesystem::path, TrainerState> FirstWhole() {
+    std::string first_error;
+    for (const std::filesystem::path& checkpoint : request_.checkpoints) {
+      try {
+        std::pair<std::filesystem::path, TrainerState> found = {checkpoint, ReadTrainerState(checkpoint)};
+        if (!first_error.empty()) progress_.Line(StrCat("going on from ", checkpoint.string(), " instead"));
+        return found;
+      } catch (const Error& error) {
+        if (first_error.empty()) first_error = error.what();
+        progress_.Line(StrCat("note: ", error.what()));
+      }
+    }
+    Fail(first_error, request_.checkpoints.size() > 1 ? "; no older checkpoint of the run is whole" : "");
   }
 
   void Announce() {
@@ -121,7 +157,7 @@ class Run {
     session_.state().elapsed = Elapsed();
     result_.step_seconds += seconds;
     validated_ = false;
-    if (!step.applied) return Skipped(step);
+    if (!step.skipped.empty()) return Skipped(step);
     result_.loss = step.loss;
     const double rate = static_cast<double>(session_.tokens_per_step()) / seconds;
     const bool first = ++shown_ == 1;
@@ -144,6 +180,8 @@ class Run {
                        {"grad_norm", step.grad_norm},
                        {"tokens", state().tokens},
                        {"tokens_per_s", rate},
+                       {"data_wait", session_.DataWait()},
+                       {"memory", CurrentMemory()},
                        {"elapsed", Elapsed()}});
     }
     const double left = static_cast<double>((train.steps - state().step) * session_.tokens_per_step());
@@ -160,18 +198,41 @@ class Run {
 
   void Skipped(const StepResult& step) {
     metrics_->Write({{"step", state().step},
-                     {"skipped", std::isfinite(step.loss) ? "gradient is not finite" : "loss is not finite"},
+                     {"skipped", step.skipped},
                      {"loss", StrCat(step.loss)},
                      {"grad_norm", StrCat(step.grad_norm)},
+                     {"z_score", step.z_score},
                      {"elapsed", Elapsed()}});
     progress_.Line(
-        StrCat("step ", state().step, " skipped: loss ", step.loss, ", gradient norm ", step.grad_norm));
-    Check(state().skipped_in_a_row < kMostSkippedInARow, "[train] ", kMostSkippedInARow,
+        StrCat("step ", state().step, " skipped, ", step.skipped, ": loss ", step.loss, ", gradient norm ",
+               step.grad_norm,
+               step.spike ? StrCat(", ", Fixed(step.z_score, 1), " deviations above the mean") : ""));
+    const int64_t most = session_.config().train.max_skipped;
+    Check(step.spike || state().skipped_in_a_row < most, "[train] ", most,
           " steps in a row had a loss or gradient that is not finite, so training stops; the weights are "
           "still finite. "
           "Lower train.lr, raise train.warmup, or set train.precision=fp32, and resume from an earlier "
           "checkpoint in ",
           (request_.run / kCheckpoints).string());
+    if (step.spike && session_.config().train.spike == model::SpikePolicy::kRollback) RollBack();
+  }
+
+  // Back to the newest checkpoint, and on with the data behind the spike. Without one the step stays skipped.
+  void RollBack() {
+    saving_.Settle();
+    if (saving_.newest().empty()) return;
+    const int64_t most = session_.config().train.max_skipped;
+    rollbacks_here_ = saving_.newest_step() == rolled_to_ ? rollbacks_here_ + 1 : 1;
+    rolled_to_ = saving_.newest_step();
+    Check(rollbacks_here_ <= most, "[train] the loss rose far above its mean ", most, " times after step ",
+          rolled_to_,
+          ", so training stops; lower train.lr, raise train.spike_z, or set train.spike=skip, and "
+          "resume with --resume latest");
+    const int64_t from = state().step;
+    session_.RollBack(saving_.newest());
+    metrics_->Write({{"step", state().step}, {"rolled_back_from", from}, {"elapsed", Elapsed()}});
+    progress_.Line(StrCat("rolled back from step ", from, " to ", state().step,
+                          "; going on with the data behind the spike"));
   }
 
   void Validate() {
@@ -192,24 +253,13 @@ class Run {
                           " bits/byte, perplexity ", Fixed(valid.Perplexity(), 3)));
   }
 
-  void Save() {
-    session_.state().elapsed = Elapsed();
-    result_.checkpoint = session_.Save(request_.run);
-    saved_step_ = state().step;
-  }
-
-  void SaveOrSayWhyNot() {
-    try {
-      Save();
-    } catch (const Error& error) {
-      progress_.Line(StrCat("no checkpoint at step ", state().step, ", training goes on: ", error.what()));
-    }
-  }
-
   void Conclude() {
     result_.step = state().step;
     result_.tokens = state().tokens;
     result_.skipped = state().skipped;
+    result_.rollbacks = state().rollbacks;
+    result_.checkpoint = saving_.newest();
+    result_.data_wait = session_.DataWait();
     result_.seconds = watch_.Seconds();
     result_.peak_memory_bytes = PeakMemory();
     progress_.Finish();
@@ -228,14 +278,17 @@ class Run {
   Progress progress_;
   Session session_;
   RunLock lock_;  // after the session: bad input leaves no directory behind
+  TrainResult result_;
+  StopSignal stop_;
+  std::error_code ignored_;
+  Saving saving_;
   std::optional<MetricsLog> metrics_;
   Stopwatch watch_;
   double earlier_seconds_ = 0;
   double smooth_loss_ = 0, smooth_bits_ = 0, smooth_rate_ = 0;
   int64_t shown_ = 0;
-  int64_t saved_step_ = -1;
+  int64_t rolled_to_ = -1, rollbacks_here_ = 0;
   bool validated_ = false;
-  TrainResult result_;
 };
 
 }  // namespace

@@ -8,18 +8,20 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/config.h"
 
 namespace lattice::train {
 
 struct TrainRequest {
-  model::Config config;              // validated; model.vocab_size 0 takes the tokenizer's
-  std::filesystem::path run;         // created when it is not there
-  std::filesystem::path checkpoint;  // go on from this one; empty: from the start
-  std::string resume_command;        // printed when a signal ends the run early
-  int threads = 0;                   // 0: as torch chooses
-  bool silent = false;               // print nothing
+  model::Config config;       // validated; model.vocab_size 0 takes the tokenizer's
+  std::filesystem::path run;  // created when it is not there
+  // Go on from the first of these that is whole; empty: from the start.
+  std::vector<std::filesystem::path> checkpoints;
+  std::string resume_command;  // printed when a signal ends the run early
+  int threads = 0;             // 0: as torch chooses
+  bool silent = false;         // print nothing
 };
 
 struct TrainResult {
@@ -29,6 +31,8 @@ struct TrainResult {
   int64_t parameters = 0;
   int64_t tokens = 0;
   int64_t skipped = 0;
+  int64_t rollbacks = 0;
+  double data_wait = 0;     // seconds that steps waited for tokens
   double seconds = 0;       // this session
   double step_seconds = 0;  // of it, in steps: without validation and saving
   double valid_loss = 0;    // the last validation; 0 when nothing is held out
@@ -42,10 +46,12 @@ struct TrainResult {
 // has the same losses and weights, bit for bit, as one that was never interrupted, with the same
 // configuration.
 //
-// A step whose loss or gradient is not finite is not applied, only counted; ten in a row end the run with an
-// Error. A checkpoint that cannot be written is reported and tried again at the next; only the last one must
-// succeed. Throws Error also when the data is too short, or the checkpoint is damaged or of another
-// architecture.
+// A step whose loss or gradient is not finite is not applied, only counted; train.max_skipped in a row end
+// the run with an Error. A loss spike is skipped, or the run goes back to its newest checkpoint and around
+// the data in between (train.spike). Checkpoints are written beside training; one that cannot be written is
+// reported and tried again; only the last one must succeed. A damaged checkpoint is reported and the next of
+// request.checkpoints is taken. Throws Error also when the data is too short, or all checkpoints are damaged
+// or of another architecture.
 TrainResult Train(const TrainRequest& request);
 
 // Seconds that a step of this configuration takes here, after two steps of warming up: for choosing a number

@@ -2,56 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <fstream>
 
-#include "base/random.h"
-#include "io/file.h"
-#include "io/testing.h"
-#include "train/run_directory.h"
+#include "train/trainer_testing.h"
 
 namespace lattice::train {
 namespace {
 
-class TrainerTest : public ::testing::Test {
- protected:
-  TrainerTest() {
-    std::string text;
-    const Random random(1);
-    for (uint64_t i = 0; text.size() < 6000; ++i) {
-      text += std::array<const char*, 6>{
-          "the ", "lattice ", "of ", "slots ", "holds ", "keys\n"}[random.Below(6, i)];
-    }
-    request_.config.data.train = dir_.Put("text.txt", text).string();
-    model::ModelConfig& model = request_.config.model;
-    model.layers = 1;
-    model.width = 32;
-    model::TrainConfig& train = request_.config.train;
-    train.steps = 12;
-    train.seq_len = 32;
-    train.batch_tokens = 128;
-    train.micro_batch = 2;
-    train.warmup = 2;
-    train.log_every = 1;
-    train.precision = model::Precision::kFp32;
-    request_.silent = true;
-  }
-
-  TrainResult Run(const std::string& name, int64_t steps, const std::filesystem::path& checkpoint = {}) {
-    request_.run = dir_ / name;
-    request_.checkpoint = checkpoint;
-    // The schedule must not change with the number of steps done in this session.
-    request_.config.train.save_every = steps < request_.config.train.steps ? steps : 0;
-    return Train(request_);
-  }
-
-  std::string Weights(const std::filesystem::path& checkpoint) {
-    return io::ReadFile(checkpoint / "model.safetensors");
-  }
-
-  io::TestDir dir_;
-  TrainRequest request_;
-};
+using TrainerTest = TinyTraining;
 
 TEST_F(TrainerTest, LearnsAndLeavesARun) {
   const TrainResult result = Run("run", 12);
@@ -69,7 +27,7 @@ TEST_F(TrainerTest, LearnsAndLeavesARun) {
 TEST_F(TrainerTest, GoesOnBitForBit) {
   const TrainResult whole = Run("whole", 12);
   Run("parts", 5);
-  const TrainResult resumed = Run("again", 12, dir_ / "parts/checkpoints/step-10");
+  const TrainResult resumed = Run("again", 12, {dir_ / "parts/checkpoints/step-10"});
   EXPECT_EQ(resumed.loss, whole.loss);
   EXPECT_EQ(Weights(resumed.checkpoint), Weights(whole.checkpoint));
 }
@@ -79,7 +37,7 @@ TEST_F(TrainerTest, CarriesStatesOverSegmentsAndOverARestart) {
   const TrainResult whole = Run("whole", 12);
   Run("parts", 5);
   EXPECT_TRUE(std::filesystem::exists(dir_ / "parts/checkpoints/step-10/states.safetensors"));
-  const TrainResult resumed = Run("again", 12, dir_ / "parts/checkpoints/step-10");
+  const TrainResult resumed = Run("again", 12, {dir_ / "parts/checkpoints/step-10"});
   EXPECT_EQ(resumed.loss, whole.loss);
   EXPECT_EQ(Weights(resumed.checkpoint), Weights(whole.checkpoint));
 }
@@ -110,13 +68,14 @@ TEST_F(TrainerTest, RefusesADamagedCheckpointAndAnotherArchitecture) {
   Run("run", 5);
   const std::filesystem::path checkpoint = dir_ / "run/checkpoints/step-10";
   request_.config.model.mixer = "deltanet";
-  EXPECT_TRUE(
-      io::Says(io::ErrorOf([&] { Run("other", 12, checkpoint); }), {"another architecture", "model.mixer"}));
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("other", 12, {checkpoint}); }),
+                       {"another architecture", "model.mixer"}));
   request_.config.model.mixer = "lattice_dec";
   std::string weights = Weights(checkpoint);
   weights.back() = static_cast<char>(weights.back() ^ 1);
   std::ofstream(checkpoint / "model.safetensors", std::ios::binary) << weights;
-  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("other", 12, checkpoint); }), {"model.safetensors is damaged"}));
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([&] { Run("other", 12, {checkpoint}); }), {"model.safetensors is damaged"}));
 }
 
 TEST_F(TrainerTest, RefusesTextThatIsTooShort) {

@@ -1,0 +1,73 @@
+#include "io/directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "base/error.h"
+#include "io/write_calls.h"
+
+namespace lattice::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Reason(int error) { return std::generic_category().message(error); }
+
+}  // namespace
+
+void SyncDirectory(const fs::path& directory) {
+  WriteCalls& calls = CurrentWriteCalls();
+  const int descriptor = calls.Open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (descriptor < 0) Fail("[file] cannot open the directory ", directory, ": ", Reason(errno));
+  const int failed = calls.Sync(descriptor);
+  const int error = errno;
+  calls.Close(descriptor);
+  // EINVAL: a file system that cannot sync directories has nothing to lose here.
+  Check(failed == 0 || error == EINVAL, "[file] cannot sync the directory ", directory, ": ", Reason(error));
+}
+
+void MakeDirectories(const fs::path& directory) {
+  std::error_code absent;
+  if (directory.empty() || fs::is_directory(directory, absent)) return;
+  MakeDirectories(directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path());
+  if (CurrentWriteCalls().MakeDirectory(directory.c_str(), 0777) == 0) return;
+  const int error = errno;
+  // Another process may have been faster.
+  Check(error == EEXIST && fs::is_directory(directory, absent), "[file] cannot create the directory ",
+        directory, ": ", Reason(error));
+}
+
+void Rename(const fs::path& from, const fs::path& to) {
+  if (CurrentWriteCalls().Rename(from.c_str(), to.c_str()) == 0) return;
+  const int error = errno;
+  Fail("[file] cannot rename ", from, " to ", to, ": ", Reason(error));
+}
+
+void ReplaceLink(const fs::path& link, const fs::path& target) {
+  WriteCalls& calls = CurrentWriteCalls();
+  fs::path temporary = link;
+  temporary += StrCat(".tmp-", ::getpid());
+  ::unlink(temporary.c_str());
+  if (calls.Link(target.c_str(), temporary.c_str()) != 0) {
+    const int error = errno;
+    Fail("[file] cannot create the link ", link, ": ", Reason(error));
+  }
+  try {
+    Rename(temporary, link);
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  SyncDirectory(link.has_parent_path() ? link.parent_path() : ".");
+}
+
+void RemoveTree(const fs::path& directory) {
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+}
+
+}  // namespace lattice::io

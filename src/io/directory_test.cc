@@ -1,0 +1,47 @@
+#include "io/directory.h"
+
+#include <gtest/gtest.h>
+
+#include "io/failing_calls.h"
+#include "io/testing.h"
+
+namespace lattice::io {
+namespace {
+
+TEST(Directories, AreMadeAndSynced) {
+  const TestDir dir;
+  MakeDirectories(dir / "a/b/c");
+  MakeDirectories(dir / "a/b/c");
+  SyncDirectory(dir / "a/b/c");
+  dir.Put("file", "");
+  EXPECT_TRUE(Says(ErrorOf([&] { MakeDirectories(dir / "file/x"); }), {"cannot create the directory"}));
+  EXPECT_TRUE(Says(ErrorOf([&] { SyncDirectory(dir / "none"); }), {"cannot open the directory"}));
+}
+
+TEST(Directories, LinksAreReplacedInOneStep) {
+  const TestDir dir;
+  ReplaceLink(dir / "link", "one");
+  for (int failing = 0; failing < 2; ++failing) {
+    FailingCalls calls(failing, EIO);
+    const ScopedWriteCalls scope(calls);
+    EXPECT_TRUE(Says(ErrorOf([&] { ReplaceLink(dir / "link", "two"); }), {"link", "Input/output"}));
+    EXPECT_EQ(std::filesystem::read_symlink(dir / "link"), "one");
+    EXPECT_EQ(dir.CountEntries(), 1);
+  }
+  ReplaceLink(dir / "link", "two");
+  EXPECT_EQ(std::filesystem::read_symlink(dir / "link"), "two");
+}
+
+TEST(Directories, AreRenamedAndRemoved) {
+  const TestDir dir;
+  MakeDirectories(dir / "a/b");
+  Rename(dir / "a", dir / "c");
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "c/b"));
+  EXPECT_TRUE(Says(ErrorOf([&] { Rename(dir / "a", dir / "d"); }), {"cannot rename", "No such file"}));
+  RemoveTree(dir / "c");
+  RemoveTree(dir / "c");
+  EXPECT_EQ(dir.CountEntries(), 0);
+}
+
+}  // namespace
+}  // namespace lattice::io

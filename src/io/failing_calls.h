@@ -1,0 +1,52 @@
+// Write calls that fail on demand. Only for tests.
+#ifndef LATTICE_IO_FAILING_CALLS_H_
+#define LATTICE_IO_FAILING_CALLS_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "io/write_calls.h"
+
+namespace lattice::io {
+
+// Fails calls first, first + 1, ... first + count - 1 with `error`; the others work. Writes move at most
+// `most` bytes, so callers meet short writes. Close is never failed: it has to give the descriptor back.
+class FailingCalls : public WriteCalls {
+ public:
+  FailingCalls(int first, int error, int count = 1, size_t most = 3)
+      : first_(first), count_(count), error_(error), most_(most) {}
+  int calls() const { return calls_; }
+
+  int Open(const char* path, int flags, mode_t mode) override {
+    return Fails() ? -1 : WriteCalls::Open(path, flags, mode);
+  }
+  ssize_t Write(int descriptor, const void* data, size_t size) override {
+    return Fails() ? -1 : WriteCalls::Write(descriptor, data, std::min(size, most_));
+  }
+  int Sync(int descriptor) override { return Fails() ? -1 : WriteCalls::Sync(descriptor); }
+  int Rename(const char* from, const char* to) override {
+    return Fails() ? -1 : WriteCalls::Rename(from, to);
+  }
+  int MakeDirectory(const char* path, mode_t mode) override {
+    return Fails() ? -1 : WriteCalls::MakeDirectory(path, mode);
+  }
+  int Link(const char* target, const char* path) override {
+    return Fails() ? -1 : WriteCalls::Link(target, path);
+  }
+
+ private:
+  bool Fails() {
+    const int call = calls_++;
+    if (call < first_ || call >= first_ + count_) return false;
+    errno = error_;
+    return true;
+  }
+  std::atomic<int> calls_{0};
+  int first_, count_, error_;
+  size_t most_;
+};
+
+}  // namespace lattice::io
+
+#endif  // LATTICE_IO_FAILING_CALLS_H_

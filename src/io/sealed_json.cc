@@ -1,0 +1,38 @@
+#include "io/sealed_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/json.h"
+
+namespace lattice::io {
+namespace {
+
+constexpr const char* kKey = "checksum";
+
+std::string Sealed(nlohmann::json object) {
+  // As text: JSON numbers of other programs are not exact beyond 53 bits.
+  const std::string checksum = std::to_string(Checksum(DumpJsonIndented(object)));
+  object[kKey] = checksum;
+  return DumpJsonIndented(object);
+}
+
+}  // namespace
+
+void WriteSealedJson(const std::filesystem::path& path, nlohmann::json object) {
+  object.erase(kKey);
+  WriteFileAtomic(path, Sealed(std::move(object)));
+}
+
+nlohmann::json ReadSealedJson(const std::filesystem::path& path) {
+  const std::string text = ReadFile(path, kMaxJsonBytes);
+  nlohmann::json object = ParseJson(text, path.string());
+  Check(object.is_object() && object.erase(kKey) == 1, "[json] ", path.string(), " has no checksum");
+  // Equal text, not only an equal checksum: 1e5 and 1E5 are the same number.
+  Check(Sealed(object) == text, "[json] ", path.string(), " is damaged (checksum)");
+  return object;
+}
+
+}  // namespace lattice::io

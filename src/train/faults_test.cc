@@ -1,0 +1,257 @@
+// What training does when the disk, a checkpoint or a batch is bad.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "io/failing_calls.h"
+#include "train/background_save.h"
+#include "train/checkpoint.h"
+#include "train/session.h"
+#include "train/trainer_testing.h"
+
+namespace lattice::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Faults : public TinyTraining {
+ protected:
+  // A session that has made some steps, and the snapshot of it.
+  std::unique_ptr<Session> Trained(int steps) {
+    auto session = std::make_unique<Session>(request_.config, dir_ / "cache", data::Notes());
+    for (int i = 0; i < steps; ++i) session->Step();
+    return session;
+  }
+  static Snapshot SnapshotOf(const Session& session) {
+    Snapshot snapshot;
+    snapshot.Take(session.Parts());
+    return snapshot;
+  }
+  // Bytes of all files of a checkpoint, by name.
+  static std::map<std::string, std::string> Files(const fs::path& checkpoint) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(checkpoint)) {
+      files[entry.path().filename().string()] = io::ReadFile(entry.path());
+    }
+    return files;
+  }
+};
+
+TEST_F(Faults, EveryFailingCallLeavesAValidCheckpoint) {
+  const auto session = Trained(1);
+  const Snapshot first = SnapshotOf(*session);
+  session->Step();
+  const Snapshot second = SnapshotOf(*session);
+  constexpr size_t kMost = 4096;  // several short writes a file
+
+  const fs::path run = dir_ / "run";
+  SaveCheckpoint(run, first);
+  io::FailingCalls counting(-1, 0, 0, kMost);
+  {
+    const io::ScopedWriteCalls scope(counting);
+    EXPECT_EQ(ReadTrainerState(SaveCheckpoint(run, second)).step, 2) << "short writes are continued";
+  }
+  fs::remove_all(run / "checkpoints/step-2");
+  ASSERT_GE(counting.calls(), 40);
+  const auto before = Files(run / "checkpoints/step-1");
+  for (int failing = 0; failing < counting.calls(); ++failing) {
+    SCOPED_TRACE(failing);
+    std::string message;
+    io::FailingCalls calls(failing, failing % 2 == 0 ? ENOSPC : EIO, 1, kMost);
+    {
+      const io::ScopedWriteCalls scope(calls);
+      message = io::ErrorOf([&] { SaveCheckpoint(run, second); });
+    }
+    ASSERT_LT(failing, calls.calls()) << "the call was made";
+    EXPECT_TRUE(io::Says(message, {failing % 2 == 0 ? "No space left" : "Input/output error"}));
+    EXPECT_EQ(Files(run / "checkpoints/step-1"), before);
+    const std::vector<fs::path> candidates = ResumeCandidates(run);
+    ASSERT_FALSE(candidates.empty());
+    EXPECT_NO_THROW(ReadTrainerState(candidates.front()));
+    PruneCheckpoints(run, 9, 0);
+    for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
+    }
+    fs::remove_all(run / "checkpoints/step-2");
+  }
+}
+
+TEST_F(Faults, TrainingGoesOnWhileTheDiskIsFullAndSavesWhenItHasRoom) {
+  const TrainResult whole = Run("whole", 12);
+  // The first failing call is inside the save of step 3, the second is the first of the save of step 6.
+  io::FailingCalls calls(60, ENOSPC, 2, 1 << 20);
+  const io::ScopedWriteCalls scope(calls);
+  const TrainResult result = Run("full", 3);
+  EXPECT_GT(calls.calls(), 200);
+  EXPECT_EQ(result.loss, whole.loss);
+  EXPECT_EQ(Weights(result.checkpoint), Weights(whole.checkpoint));
+}
+
+TEST_F(Faults, AFullDiskAtTheEndIsAnErrorThatNamesTheNewestCheckpoint) {
+  io::FailingCalls calls(300, ENOSPC, 1 << 30, 1 << 20);
+  const io::ScopedWriteCalls scope(calls);
+  const std::string message = io::ErrorOf([&] { Run("full", 3); });
+  EXPECT_TRUE(io::Says(message, {"No space left", "not saved", "the newest is"}));
+  EXPECT_NO_THROW(ReadTrainerState(ResumeCandidates(dir_ / "full").front()));
+}
+
+// Writes that take their time.
+class SlowCalls : public io::WriteCalls {
+ public:
+  ssize_t Write(int descriptor, const void* data, size_t size) override {
+    ::usleep(2000);
+    return WriteCalls::Write(descriptor, data, std::min<size_t>(size, 1 << 14));
+  }
+};
+
+TEST_F(Faults, ASlowDiskDoesNotStallTraining) {
+  const auto session = Trained(1);
+  SlowCalls calls;
+  const io::ScopedWriteCalls scope(calls);
+  BackgroundSave save(dir_ / "run", 2, 0);
+  save.Start(session->Parts());
+  const double weight = session->model().parameters()[0].value.flatten()[0].item<double>();
+  for (int i = 0; i < 3; ++i) session->Step();
+  EXPECT_TRUE(save.busy()) << "steps were made while the checkpoint was being written";
+  EXPECT_NE(session->model().parameters()[0].value.flatten()[0].item<double>(), weight);
+  save.Wait();
+  const std::optional<SaveOutcome> outcome = save.Poll();
+  ASSERT_TRUE(outcome && outcome->error.empty());
+  EXPECT_FALSE(save.Poll());
+  const auto fresh = Trained(0);
+  fresh->Resume(outcome->checkpoint);
+  EXPECT_EQ(fresh->state().step, 1);
+  EXPECT_EQ(fresh->model().parameters()[0].value.flatten()[0].item<double>(), weight)
+      << "the checkpoint is of the moment it was asked for";
+}
+
+TEST_F(Faults, AThousandFlippedBitsAndTwoHundredTruncationsAreNoticed) {
+  const fs::path checkpoint = SaveCheckpoint(dir_ / "run", SnapshotOf(*Trained(1)));
+  const auto files = Files(checkpoint);
+  ASSERT_GE(files.size(), 5u);
+  const Random random(7);
+  for (uint64_t i = 0; i < 1200; ++i) {
+    auto at = files.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(i % files.size()));
+    std::string bad = at->second;
+    const uint64_t place = random.Below(bad.size(), i);
+    if (i % 6 == 5) {
+      bad.resize(place);
+    } else {
+      bad[place] = static_cast<char>(bad[place] ^ (1 << random.Below(8, i + 10000)));
+    }
+    std::ofstream(checkpoint / at->first, std::ios::binary) << bad;
+    EXPECT_NE(io::ErrorOf([&] { ReadTrainerState(checkpoint); }), "no error") << at->first << " " << place;
+    std::ofstream(checkpoint / at->first, std::ios::binary) << at->second;
+  }
+  EXPECT_EQ(ReadTrainerState(checkpoint).step, 1);
+}
+
+TEST_F(Faults, ADamagedCheckpointIsPassedOverForTheOneBefore) {
+  request_.config.train.keep_last = 9;
+  const TrainResult whole = Run("run", 4);
+  fs::resize_file(dir_ / "run/checkpoints/step-12/optimizer.safetensors", 100);
+  const TrainResult again = Run("run", 4, ResumeCandidates(dir_ / "run"));
+  EXPECT_EQ(again.step, 12);
+  EXPECT_EQ(again.tokens, 12 * 128);
+  EXPECT_EQ(again.loss, whole.loss);
+  EXPECT_TRUE(fs::exists(dir_ / "run/checkpoints/step-12.aside"));
+  EXPECT_EQ(again.checkpoint, dir_ / "run/checkpoints/step-12");
+  EXPECT_NO_THROW(ReadTrainerState(again.checkpoint));
+  for (const char* step : {"step-4", "step-8", "step-12"}) {
+    fs::resize_file(dir_ / "run/checkpoints" / step / "model.safetensors", 100);
+  }
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("run", 4, ResumeCandidates(dir_ / "run")); }),
+                       {"step-12", "damaged", "no older checkpoint"}));
+}
+
+TEST_F(Faults, ABatchThatIsNotFiniteTouchesNoParameter) {
+  // One line of the text has a byte whose embedding is NaN: only the batch that meets it is poisoned.
+  std::string text = io::ReadFile(request_.config.data.train);
+  text[text.size() / 2] = '#';
+  request_.config.data.train = dir_.Put("poisoned.txt", text).string();
+  request_.config.model.tie_embedding = false;
+  request_.config.train.batch_tokens = 64;
+  const auto session = Trained(0);
+  at::Tensor embedding = session->model().parameters()[0].value;
+  ASSERT_EQ(session->model().parameters()[0].info.name, "embed.weight");
+  embedding.detach()['#'].fill_(std::numeric_limits<float>::quiet_NaN());
+  const auto bytes = [](const NamedTensors& tensors) {
+    std::string all;
+    for (const auto& [name, tensor] : tensors) {
+      all.append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+    }
+    return all;
+  };
+  int poisoned = 0;
+  for (int i = 0; i < 89; ++i) {  // an epoch
+    const Snapshot before = SnapshotOf(*session);
+    const StepResult step = session->Step();
+    const Snapshot after = SnapshotOf(*session);
+    if (step.skipped.empty()) {
+      EXPECT_TRUE(std::isfinite(step.loss));
+      EXPECT_NE(bytes(before.weights), bytes(after.weights));
+      continue;
+    }
+    ++poisoned;
+    EXPECT_FALSE(std::isfinite(step.loss));
+    EXPECT_EQ(bytes(before.weights), bytes(after.weights));
+    EXPECT_EQ(bytes(before.moments), bytes(after.moments));
+    EXPECT_EQ(after.trainer.updates, before.trainer.updates);
+    EXPECT_EQ(after.trainer.skipped, before.trainer.skipped + 1);
+  }
+  EXPECT_GE(poisoned, 1);
+  EXPECT_LE(poisoned, 2);
+  EXPECT_EQ(session->state().skipped_in_a_row, 0);
+}
+
+class Spikes : public Faults {
+ protected:
+  Spikes() {
+    // A part of the text that nothing else prepares for.
+    std::string text = io::ReadFile(request_.config.data.train);
+    for (size_t i = 0; i < 70; ++i) text[5200 + i] = static_cast<char>('\x80' + i);
+    request_.config.data.train = dir_.Put("surprise.txt", text).string();
+    request_.config.train.steps = 88;
+    request_.config.train.batch_tokens = 64;
+    request_.config.train.micro_batch = 2;
+    request_.config.data.shuffle = false;
+    request_.config.train.spike_z = 6;
+  }
+};
+
+TEST_F(Spikes, AreSkippedAndCounted) {
+  const TrainResult skipping = Run("skip", 30);
+  EXPECT_GE(skipping.skipped, 1);
+  EXPECT_LE(skipping.skipped, 3);
+  request_.config.train.spike = model::SpikePolicy::kOff;
+  EXPECT_EQ(Run("off", 30).skipped, 0);
+}
+
+TEST_F(Spikes, RollBackAndGoAroundAndResumeBitForBit) {
+  request_.config.train.spike = model::SpikePolicy::kRollback;
+  request_.config.train.keep_last = 99;
+  const TrainResult whole = Run("whole", 10);
+  EXPECT_GE(whole.rollbacks, 1);
+  EXPECT_EQ(whole.step, 88);
+  EXPECT_EQ(whole.checkpoint.filename(), "step-88");
+  // From a checkpoint before the spike and from one behind it.
+  for (const char* name : {"step-70", "step-80"}) {
+    fs::remove_all(dir_ / "parts");
+    fs::create_directories(dir_ / "parts/checkpoints");
+    fs::copy(dir_ / "whole/checkpoints" / name, dir_ / "parts/checkpoints" / name);
+    const TrainResult parts = Run("parts", 10, ResumeCandidates(dir_ / "parts"));
+    EXPECT_EQ(parts.rollbacks, whole.rollbacks) << name;
+    EXPECT_EQ(Weights(parts.checkpoint), Weights(whole.checkpoint)) << name;
+  }
+}
+
+TEST_F(Faults, AnUnwritableRunIsNamed) {
+  dir_.Put("file", "");
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("file/run", 12); }), {"cannot create the directory"}));
+}
+
+}  // namespace
+}  // namespace lattice::train

@@ -1,0 +1,104 @@
+#include "train/saving.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "train/format.h"
+
+namespace lattice::train {
+namespace {
+
+constexpr double kFirstPause = 1;
+constexpr double kLongestPause = 60;
+constexpr double kFinalPause = 2;
+// Steps of a small model are shorter than a save.
+constexpr double kMomentToWait = 2;
+
+std::chrono::steady_clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+Saving::Saving(const std::filesystem::path& run, const model::TrainConfig& config,
+               std::function<void(const std::string&)> line, std::function<bool()> give_up)
+    : config_(config),
+      line_(std::move(line)),
+      give_up_(std::move(give_up)),
+      save_(run, config.keep_last, config.keep_every) {}
+
+void Saving::SetNewest(const std::filesystem::path& checkpoint, int64_t step) {
+  newest_ = checkpoint;
+  newest_step_ = step;
+}
+
+void Saving::Retry(const SaveOutcome& outcome) {
+  pause_ = failing_ ? std::min(2 * pause_, kLongestPause) : kFirstPause;
+  failing_ = true;
+  next_attempt_ = Clock::now() + Seconds(pause_);
+  if (outcome.error != last_error_) {
+    line_(StrCat("no checkpoint at step ", outcome.step, ", training goes on and tries again: ",
+                 outcome.error, newest_.empty() ? "" : StrCat("; the newest is ", newest_.string())));
+  }
+  last_error_ = outcome.error;
+}
+
+void Saving::Collect() {
+  const std::optional<SaveOutcome> outcome = save_.Poll();
+  if (!outcome) return;
+  if (!outcome->error.empty()) return Retry(*outcome);
+  if (failing_) line_(StrCat("the checkpoint of step ", outcome->step, " is saved"));
+  failing_ = false;
+  last_error_.clear();
+  SetNewest(outcome->checkpoint, outcome->step);
+}
+
+void Saving::AfterStep(const Session& session) {
+  Collect();
+  const int64_t step = session.state().step;
+  const bool due = config_.save_every > 0 && step % config_.save_every == 0 && step < config_.steps;
+  const bool again = failing_ && Clock::now() >= next_attempt_;
+  wanted_ |= due || again;
+  if (!wanted_) return;
+  if (!save_.Wait(due && !slow_ ? kMomentToWait : 0)) {
+    if (due && !std::exchange(slow_, true)) {
+      line_(StrCat("the disk is slow: an earlier checkpoint is still being written at step ", step,
+                   "; the next follows as soon as it is done"));
+    }
+    return;
+  }
+  Collect();
+  if (due) slow_ = false;
+  wanted_ = false;
+  save_.Start(session.Parts());
+}
+
+void Saving::Settle() {
+  save_.Wait();
+  Collect();
+}
+
+void Saving::Finish(const Session& session) {
+  Settle();
+  if (newest_step_ == session.state().step) return;
+  const Clock::time_point deadline = Clock::now() + Seconds(config_.save_patience);
+  while (true) {
+    save_.Start(session.Parts());
+    save_.Wait();
+    const std::optional<SaveOutcome> outcome = save_.Poll();
+    if (outcome->error.empty()) return SetNewest(outcome->checkpoint, outcome->step);
+    Check(Clock::now() < deadline && !give_up_(), outcome->error, "; the last checkpoint is not saved",
+          newest_.empty() ? "" : StrCat(", the newest is ", newest_.string()));
+    if (outcome->error != last_error_) {
+      line_(StrCat("cannot save the last checkpoint, trying again for ", DurationText(config_.save_patience),
+                   ": ", outcome->error));
+    }
+    last_error_ = outcome->error;
+    std::this_thread::sleep_for(Seconds(kFinalPause));
+  }
+}
+
+}  // namespace lattice::train

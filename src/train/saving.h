@@ -1,0 +1,63 @@
+// When to save, and what to do when that fails: training goes on, the old checkpoint stays, and it is tried
+// again.
+#ifndef LATTICE_TRAIN_SAVING_H_
+#define LATTICE_TRAIN_SAVING_H_
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "model/config.h"
+#include "train/background_save.h"
+#include "train/session.h"
+
+namespace lattice::train {
+
+class Saving {
+ public:
+  // `line` tells a person what happened; `give_up` ends waiting for room on the disk. Both outlive the
+  // object.
+  Saving(const std::filesystem::path& run, const model::TrainConfig& config,
+         std::function<void(const std::string&)> line, std::function<bool()> give_up);
+
+  // After every step: starts a save when one is due, reports how earlier ones ended. A save that falls due
+  // while another is being written waits for it a moment, once; on a disk that is slower than that, training
+  // goes on and the save starts as soon as the earlier one has ended.
+  void AfterStep(const Session& session);
+
+  // Saves now and waits until it is on disk, trying again for config.save_patience seconds. Throws Error when
+  // it cannot.
+  void Finish(const Session& session);
+
+  // Waits for a save in progress, so that newest() is certain.
+  void Settle();
+
+  // The newest checkpoint that is on disk, and its step; empty and -1 when this session has none.
+  const std::filesystem::path& newest() const { return newest_; }
+  int64_t newest_step() const { return newest_step_; }
+  void SetNewest(const std::filesystem::path& checkpoint, int64_t step);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Collect();
+  void Retry(const SaveOutcome& outcome);
+
+  const model::TrainConfig config_;
+  std::function<void(const std::string&)> line_;
+  std::function<bool()> give_up_;
+  bool wanted_ = false;
+  bool slow_ = false;
+  bool failing_ = false;
+  double pause_ = 0;  // seconds until the next attempt, after a failure
+  Clock::time_point next_attempt_ = {};
+  std::string last_error_;
+  std::filesystem::path newest_;
+  int64_t newest_step_ = -1;
+  BackgroundSave save_;
+};
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_SAVING_H_
