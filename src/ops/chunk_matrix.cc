@@ -67,8 +67,8 @@ Tensor Unflattened(const Tensor& x, int64_t heads) { return x.unflatten(0, {-1, 
 
 }  // namespace
 
-c10::SymInt ChunksKept(int64_t chunk, c10::SymInt B, c10::SymInt T, bool packed) {
-  return packed ? T / chunk : B * ((T - 1) / chunk);
+c10::SymInt ChunkMatrixKept(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed) {
+  return packed ? T / form.chunk : B * ((T - 1) / form.chunk);
 }
 
 std::tuple<Tensor, Tensor, Tensor> ChunkMatrixForward(const ChunkForm& form, const Inputs& in, bool keep) {
@@ -87,7 +87,7 @@ std::tuple<Tensor, Tensor, Tensor> ChunkMatrixForward(const ChunkForm& form, con
   }
   const bool packed = in.cu_seqlens.has_value();
   const int64_t room =
-      keep ? ChunksKept(form.chunk, in.q.size(0), in.q.size(1), packed).expect_int() : int64_t{0};
+      keep ? ChunkMatrixKept(form, in.q.size(0), in.q.size(1), packed).expect_int() : int64_t{0};
   auto sizes = in.state.sizes().vec();
   sizes[0] = room;
   Tensor states = at::empty(sizes, in.state.options());

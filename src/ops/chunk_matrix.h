@@ -23,7 +23,7 @@ std::vector<at::Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs&
                                             const at::Tensor& dy, const OptionalTensor& dstate_out);
 
 // The rows that `kept` has room for. B sequences of T tokens, or packed ones of T tokens together.
-c10::SymInt ChunksKept(int64_t chunk, c10::SymInt B, c10::SymInt T, bool packed);
+c10::SymInt ChunkMatrixKept(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed);
 
 }  // namespace lattice
 

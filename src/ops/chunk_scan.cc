@@ -5,9 +5,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "ops/chunk_kernels.h"
 #include "ops/chunk_matrix.h"
 
 namespace lattice {
@@ -140,7 +142,17 @@ void CheckOneType(const Inputs& in) {
       "[scan] the chunk forms take one type for all tensors; call lattice.scan");
 }
 
-ForwardResult MatrixForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+// Whether the CPU kernels compute this form of tensors on that device; all else are products of matrices.
+bool UsesKernels(const ChunkForm& form, const at::Device& device) {
+  return device.is_cpu() && !form.Refined();
+}
+
+c10::SymInt StatesKept(const ChunkForm& form, const Inputs& in) {
+  const auto count = UsesKernels(form, in.q.device()) ? &ChunkKernelsKept : &ChunkMatrixKept;
+  return count(form, in.q.sym_size(0), in.q.sym_size(1), in.cu_seqlens.has_value());
+}
+
+ForwardResult Forward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckAll(form, in);
@@ -148,21 +160,28 @@ ForwardResult MatrixForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   if (cu_seqlens.has_value()) {
     CheckSequenceStarts(RuleNamed("lattice_" + objective), cu_seqlens->cpu(), q.size(1));
   }
+  if (UsesKernels(form, q.device())) return ChunkKernelsForward(form, in, keep);
   at::NoGradGuard off;
   return ChunkMatrixForward(form, in, keep);
 }
 
-BackwardResult MatrixBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
-                              const OptionalTensor& dstate_out) {
+// The chunks are recomputed with autograd on, which the dispatcher may have switched off for this operator.
+std::vector<Tensor> MatrixBackward(const ChunkForm& form, const Inputs& in, const Tensor& kept,
+                                   const Tensor& dy, const OptionalTensor& dstate_out) {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  c10::impl::ForceDispatchKeyGuard allow(keys.included_,
+                                         keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  return ChunkMatrixBackward(form, in, kept, dy, dstate_out);
+}
+
+BackwardResult Backward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+                        const OptionalTensor& dstate_out) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckAll(form, in);
   CheckOneType(in);
-  // The chunks are recomputed with autograd on, which the dispatcher may have switched off for this operator.
-  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-  c10::impl::ForceDispatchKeyGuard allow(keys.included_,
-                                         keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  std::vector<Tensor> d = ChunkMatrixBackward(form, in, kept, dy, dstate_out);
+  std::vector<Tensor> d = UsesKernels(form, q.device()) ? ChunkKernelsBackward(form, in, kept, dy, dstate_out)
+                                                        : MatrixBackward(form, in, kept, dy, dstate_out);
   if (!d[4].defined()) d[4] = at::empty({0}, state.options());
   return {d[0], d[1], d[2], d[3], d[4], d[5]};
 }
@@ -172,7 +191,7 @@ ForwardResult MetaForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckAll(form, in);
   std::vector<c10::SymInt> sizes = state.sym_sizes().vec();
-  sizes[0] = keep ? ChunkStatesKept(form, in) : c10::SymInt(0);
+  sizes[0] = keep ? StatesKept(form, in) : c10::SymInt(0);
   return {at::empty_symint(v.sym_sizes(), state.options()),
           at::empty_symint(state.sym_sizes(), state.options()), at::empty_symint(sizes, state.options())};
 }
@@ -199,12 +218,6 @@ Inputs Widened(const Inputs& in) {
 
 }  // namespace
 
-bool UsesChunkKernels(const ChunkForm&, const at::Device&) { return false; }
-
-c10::SymInt ChunkStatesKept(const ChunkForm& form, const Inputs& in) {
-  return ChunksKept(form.chunk, in.q.sym_size(0), in.q.sym_size(1), in.cu_seqlens.has_value());
-}
-
 std::tuple<Tensor, Tensor> ChunkScan(const ChunkForm& form, const Inputs& in) {
   CheckAll(form, in);
   static const auto op = Operator<ScanSignature>("lattice::_chunk_scan");
@@ -230,8 +243,8 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
 
 TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) {
   m.impl("_chunk_scan", ScanForward);
-  m.impl("_chunk_forward", MatrixForward);
-  m.impl("_chunk_backward", MatrixBackward);
+  m.impl("_chunk_forward", Forward);
+  m.impl("_chunk_backward", Backward);
 }
 TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_chunk_scan", ScanAutograd); }
 TORCH_LIBRARY_IMPL(lattice, Meta, m) {

@@ -15,12 +15,6 @@ namespace lattice {
 // Checks form and inputs, widens bfloat16 to the state's type, runs, and narrows y again. y and final state.
 std::tuple<at::Tensor, at::Tensor> ChunkScan(const ChunkForm& form, const Inputs& in);
 
-// Whether the CPU kernels compute this form of tensors on that device.
-bool UsesChunkKernels(const ChunkForm& form, const at::Device& device);
-
-// The rows of states that the forward pass keeps for the backward pass.
-c10::SymInt ChunkStatesKept(const ChunkForm& form, const Inputs& in);
-
 }  // namespace lattice
 
 #endif  // LATTICE_OPS_CHUNK_SCAN_H_

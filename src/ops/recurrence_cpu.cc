@@ -1,65 +1,19 @@
 // The CPU kernels behind lattice::_forward and lattice::_backward.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "ops/inputs.h"
+#include "ops/kernel_views.h"
 
 namespace lattice {
 namespace {
 
-using kernels::Sequence;
-using kernels::View;
-
-template <typename T>
-View<const T> ViewOf(const at::Tensor& x) {
-  return {x.const_data_ptr<T>(), x.stride(0), x.stride(1), x.stride(2)};
-}
-template <typename T>
-View<const T> ViewOf(const OptionalTensor& x) {
-  return x.has_value() ? ViewOf<T>(*x) : View<const T>{};
-}
-template <typename T>
-View<T> MutableView(const at::Tensor& x) {
-  if (x.dim() < 3) return {};
-  return {x.mutable_data_ptr<T>(), x.stride(0), x.stride(1), x.stride(2)};
-}
-
-// Kernels want the last of four dimensions contiguous; other strides are free.
-at::Tensor RowsContiguous(const at::Tensor& x) {
-  return x.dim() == 4 && x.stride(3) != 1 ? x.contiguous() : x;
-}
-OptionalTensor RowsContiguous(const OptionalTensor& x) {
-  return x.has_value() ? OptionalTensor(RowsContiguous(*x)) : x;
-}
-
-std::vector<Sequence> SequencesOf(const kernels::RuleInfo& rule, const Inputs& in) {
-  const int64_t B = in.q.size(0), T = in.q.size(1);
-  std::vector<Sequence> sequences;
-  int64_t checkpoint = 0;
-  const auto add = [&](int64_t batch, int64_t begin, int64_t length) {
-    sequences.push_back({batch, begin, length, checkpoint});
-    checkpoint += kernels::CheckpointsOf(length);
-  };
-  if (in.cu_seqlens.has_value()) {
-    CheckSequenceStarts(rule, *in.cu_seqlens, T);
-    const at::Tensor starts = in.cu_seqlens->contiguous();
-    const int64_t* at = starts.const_data_ptr<int64_t>();
-    for (int64_t n = 0; n + 1 < starts.size(0); ++n) add(0, at[n], at[n + 1] - at[n]);
-  } else {
-    for (int64_t b = 0; b < B; ++b) add(b, 0, T);
-  }
-  return sequences;
-}
-
 // A problem and the tensors that keep its pointers alive.
 struct Prepared {
   Inputs in;
-  std::vector<Sequence> sequences;
+  std::vector<kernels::Sequence> sequences;
 
   Prepared(const kernels::RuleInfo& rule, Inputs inputs) : in(std::move(inputs)) {
     in.q = RowsContiguous(in.q);
@@ -67,7 +21,7 @@ struct Prepared {
     in.v = RowsContiguous(in.v);
     in.mu = RowsContiguous(in.mu);
     in.state = in.state.contiguous();
-    sequences = SequencesOf(rule, in);
+    sequences = SequencesOf(rule, in, kernels::CheckpointsOf);
   }
 
   template <typename T>
@@ -90,21 +44,6 @@ struct Prepared {
     p.state = in.state.const_data_ptr<T>();
   }
 };
-
-// Hands out runs of cells to the threads as they become free. Neighbouring cells are heads of one token and
-// share pages, so a run is as long as an even share allows, but short enough that a slow core does not hold
-// up the rest.
-template <class Run>
-void OverCells(int64_t cells, const Run& run) {
-  const int64_t threads = std::min<int64_t>(at::get_num_threads(), cells);
-  const int64_t chunk = std::max<int64_t>(1, cells / (2 * threads));
-  std::atomic<int64_t> next{0};
-  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
-    for (int64_t first = next.fetch_add(chunk); first < cells; first = next.fetch_add(chunk)) {
-      run(first, std::min(cells, first + chunk));
-    }
-  });
-}
 
 const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const Inputs& in) {
   return in.lam.has_value() ? rule.shrink_kernels : rule.kernels;

@@ -1,0 +1,265 @@
+// The chunk forms over whole sequences: chunks, segments and tiles in their order, forward and backward.
+#if defined(LATTICE_KERNELS_CHUNK_CHUNK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_CHUNK_CHUNK_INL_H_
+#undef LATTICE_KERNELS_CHUNK_CHUNK_INL_H_
+#else
+#define LATTICE_KERNELS_CHUNK_CHUNK_INL_H_
+#endif
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/chunk/tile-inl.h"
+#include "kernels/engine-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+// A run of tokens inside one chunk and one segment.
+struct Piece {
+  int64_t begin, end;
+  bool opens, closes;  // whether the chunk begins and ends with it
+};
+
+// The pieces of a segment of a sequence of `length` tokens.
+inline std::vector<Piece> PiecesOf(const ChunkPlan& plan, int64_t segment, int64_t length) {
+  const int64_t begin = plan.Begin(segment);
+  if (plan.Long()) {
+    const int64_t start = begin / plan.chunk * plan.chunk;
+    const int64_t chunk_end = length - start < plan.chunk ? length : start + plan.chunk;
+    const int64_t end = HWY_MIN(begin + ChunkPlan::kSegment, chunk_end);
+    return {{begin, end, begin == start, end == chunk_end}};
+  }
+  std::vector<Piece> pieces;
+  const int64_t last = HWY_MIN(length, begin + plan.Step());
+  for (int64_t at = begin; at < last; at += plan.chunk) {
+    pieces.push_back({at, HWY_MIN(last, at + plan.chunk), true, true});
+  }
+  return pieces;
+}
+
+template <typename T>
+class ChunkCells {
+ public:
+  ChunkCells(const ChunkRule& rule, const Problem<T>& p, const Dims<T>& d, bool backward, size_t cells)
+      : rule_(rule), p_(p), d_(d), w_(d, backward, cells, 2), tiles_{rule, d, w_} {}
+
+  void Forward(const ForwardProblem<T>& p, const std::vector<Cell<T>>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      LoadMatrix(d_, p.state + cells[i].StateOffset(p), d_.width, w_.Kept(i, 0));
+    }
+    const int64_t length = cells[0].length;
+    for (int64_t segment = 0; segment < rule_.plan.Segments(length); ++segment) {
+      const auto pieces = PiecesOf(rule_.plan, segment, length);
+      for (size_t i = 0; i < cells.size(); ++i) ForwardSegment(p, cells[i], i, segment, pieces);
+    }
+    for (size_t i = 0; i < cells.size(); ++i) {
+      StoreMatrix(d_, w_.Kept(i, 0), d_.width, p.state_out + cells[i].StateOffset(p));
+    }
+  }
+
+  void Backward(const BackwardProblem<T>& p, const std::vector<Cell<T>>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const T* given = p.dstate_out == nullptr ? nullptr : p.dstate_out + cells[i].StateOffset(p);
+      LoadMatrix(d_, given, given == nullptr ? 0 : d_.width, w_.Kept(i, 0));
+      Fill(T(0), d_.Matrix(), w_.Kept(i, 1));
+      Fill(T(0), d_.rows, w_.LengthGrad(i));
+    }
+    const int64_t length = cells[0].length;
+    for (int64_t segment = rule_.plan.Segments(length) - 1; segment >= 0; --segment) {
+      const auto pieces = PiecesOf(rule_.plan, segment, length);
+      for (size_t i = 0; i < cells.size(); ++i) BackwardSegment(p, cells[i], i, segment, pieces);
+    }
+    for (size_t i = 0; i < cells.size(); ++i) {
+      StoreMatrix(d_, w_.Kept(i, 0), d_.width, p.dstate + cells[i].StateOffset(p));
+    }
+  }
+
+ private:
+  bool Rescales() const { return rule_.normalize == ChunkNormalize::kChunk; }
+
+  // The chunk that begins with S.
+  HWY_NOINLINE void Freeze(const T* S) {
+    if (S != w_.frozen.S) Copy(S, d_.Matrix(), w_.frozen.S);
+    RowNorms(w_.frozen.S, d_.rows, d_.stride, w_.row, Lengths<T>{w_.frozen.s, w_.frozen.inv});
+    Transpose(w_.frozen.S, d_.rows, d_.stride, w_.frozen.across);
+  }
+
+  HWY_INLINE Tile<T> LoadTile(const Cell<T>& c, int64_t begin, int64_t end, size_t at) {
+    const Tile<T> t = w_.At(at, end - begin);
+    for (size_t x = 0; x < t.tokens; ++x) {
+      const int64_t time = begin + static_cast<int64_t>(x);
+      Copy(c.At(p_.q, time), d_.slots, t.q + x * d_.rows);
+      Copy(c.At(p_.k, time), d_.slots, t.k + x * d_.rows);
+      T* v = t.H + x * d_.stride;
+      Copy(c.At(p_.v, time), d_.width, v);
+      for (size_t j = d_.width; j < d_.stride; ++j) v[j] = T(0);
+      t.gamma[x] = *c.At(p_.gamma, time);
+      t.mu[x] = p_.mu ? *c.At(p_.mu, time) : T(1);
+    }
+    tiles_.Terms().MakeTerms(t);
+    tiles_.MultiplyGates(t);
+    return t;
+  }
+
+  // X_i s_i / sqrt(|X_i|^2 + eps^2)
+  void Rescale(const T* X, T* X_new) {
+    for (size_t i = 0; i < d_.rows; ++i) {
+      const T* row = X + i * d_.stride;
+      const T length = std::sqrt(Dot(row, row, d_.stride) + Lengths<T>::kEps2);
+      Scale(w_.frozen.s[i] / length, row, d_.stride, X_new + i * d_.stride);
+    }
+  }
+
+  // From the gradient of the rescaled state to that of X; ds is the frozen lengths'.
+  void RescaleAdjoint(const T* X, T* dX, T* ds) {
+    for (size_t i = 0; i < d_.rows; ++i) {
+      const T* row = X + i * d_.stride;
+      T* drow = dX + i * d_.stride;
+      const T length = std::sqrt(Dot(row, row, d_.stride) + Lengths<T>::kEps2);
+      const T along = Dot(row, drow, d_.stride), s = w_.frozen.s[i];
+      ds[i] += along / length;
+      Scale(s / length, drow, d_.stride, drow);
+      AddScaled(-along * s / (length * length * length), row, d_.stride, drow);
+    }
+  }
+
+  void ForwardSegment(const ForwardProblem<T>& p, const Cell<T>& c, size_t cell, int64_t segment,
+                      const std::vector<Piece>& pieces) {
+    T* X = w_.Kept(cell, 0);
+    if (p.checkpoints != nullptr && segment > 0) {
+      StoreMatrix(d_, X, d_.width, p.checkpoints + c.CheckpointOffset(p, segment));
+    }
+    for (const Piece& piece : pieces) {
+      Freeze(piece.opens ? X : w_.Kept(cell, 1));
+      if (piece.opens && !piece.closes) Copy(X, d_.Matrix(), w_.Kept(cell, 1));
+      for (int64_t at = piece.begin; at < piece.end; at += ChunkPlan::kTile) {
+        const int64_t end = HWY_MIN(piece.end, at + ChunkPlan::kTile);
+        const Tile<T> t = LoadTile(c, at, end, 0);
+        tiles_.ReadOut(t, X, w_.y);
+        for (size_t x = 0; x < t.tokens; ++x) Copy(w_.y + x * d_.stride, d_.width, c.At(p.y, at + x));
+        tiles_.Advance(t, X, X);
+      }
+      if (piece.closes && Rescales()) Rescale(X, X);
+    }
+  }
+
+  const T* KeptState(const BackwardProblem<T>& p, const Cell<T>& c, int64_t segment) const {
+    return segment == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, segment);
+  }
+
+  void FreezeKept(const BackwardProblem<T>& p, const Cell<T>& c, int64_t segment) {
+    LoadMatrix(d_, KeptState(p, c, rule_.plan.ChunkSegment(segment)), d_.width, w_.frozen.S);
+    Freeze(w_.frozen.S);
+  }
+
+  void BackwardSegment(const BackwardProblem<T>& p, const Cell<T>& c, size_t cell, int64_t segment,
+                       const std::vector<Piece>& pieces) {
+    LoadMatrix(d_, KeptState(p, c, segment), d_.width, w_.State(0));
+    // Replay: the state before every tile, and behind a chunk before it is rescaled.
+    std::vector<size_t> first_state;
+    size_t state = 0;
+    const int64_t begin = pieces[0].begin;
+    for (const Piece& piece : pieces) {
+      first_state.push_back(state);
+      if (piece.opens) {
+        Freeze(w_.State(state));
+      } else {
+        FreezeKept(p, c, segment);
+      }
+      for (int64_t at = piece.begin; at < piece.end; at += ChunkPlan::kTile, ++state) {
+        const Tile<T> t = LoadTile(c, at, HWY_MIN(piece.end, at + ChunkPlan::kTile), at - begin);
+        tiles_.Advance(t, w_.State(state), w_.State(state + 1));
+      }
+      if (piece.closes && Rescales()) {
+        Rescale(w_.State(state), w_.State(state + 1));
+        ++state;
+      }
+    }
+    for (size_t i = pieces.size(); i-- > 0;) {
+      // The frozen state of the last piece is still in place.
+      if (i + 1 < pieces.size()) Freeze(w_.State(first_state[i]));
+      BackwardPiece(p, c, cell, begin, pieces[i], first_state[i]);
+    }
+  }
+
+  void BackwardPiece(const BackwardProblem<T>& p, const Cell<T>& c, size_t cell, int64_t begin,
+                     const Piece& piece, size_t first_state) {
+    T *dX = w_.Kept(cell, 0), *dS = w_.Kept(cell, 1), *ds = w_.LengthGrad(cell);
+    const int64_t tiles = (piece.end - piece.begin + ChunkPlan::kTile - 1) / ChunkPlan::kTile;
+    if (piece.closes && Rescales()) RescaleAdjoint(w_.State(first_state + tiles), dX, ds);
+    for (int64_t i = tiles - 1; i >= 0; --i) {
+      const int64_t at = piece.begin + i * ChunkPlan::kTile, end = HWY_MIN(piece.end, at + ChunkPlan::kTile);
+      const Tile<T> t = w_.At(at - begin, end - at);
+      for (size_t x = 0; x < t.tokens; ++x) Copy(c.At(p.dy, at + x), d_.width, w_.grad.dy + x * d_.stride);
+      T dgamma[ChunkPlan::kTile], dmu[ChunkPlan::kTile];
+      tiles_.Backward(t, w_.State(first_state + i), dX, dS, ds, dgamma, dmu);
+      StoreTile(p, c, at, t.tokens, dgamma, dmu);
+    }
+    if (!piece.opens) return;
+    for (size_t i = 0; i < d_.rows; ++i) {
+      const size_t row = i * d_.stride;
+      AddScaled(T(1), dS + row, d_.stride, dX + row);
+      AddScaled(ds[i] * w_.frozen.inv[i], w_.frozen.S + row, d_.stride, dX + row);
+    }
+    Fill(T(0), d_.Matrix(), dS);
+    Fill(T(0), d_.rows, ds);
+  }
+
+  HWY_INLINE void StoreTile(const BackwardProblem<T>& p, const Cell<T>& c, int64_t at, size_t tokens,
+                            const T* dgamma, const T* dmu) {
+    const TileGrad<T>& g = w_.grad;
+    if (rule_.objective != ChunkObjective::kEnc) Scale(T(-1), g.dh, tokens * d_.stride, g.dh);
+    for (size_t x = 0; x < tokens; ++x) {
+      const int64_t time = at + static_cast<int64_t>(x);
+      Copy(g.dq + x * d_.rows, d_.slots, c.At(p.dq, time));
+      Copy(g.dk + x * d_.rows, d_.slots, c.At(p.dk, time));
+      Copy(g.dh + x * d_.stride, d_.width, c.At(p.dv, time));
+      *c.At(p.dgamma, time) = dgamma[x];
+      if (p.dmu) *c.At(p.dmu, time) = dmu[x];
+    }
+  }
+
+  const ChunkRule& rule_;
+  const Problem<T>& p_;
+  const Dims<T>& d_;
+  Scratch<T> w_;
+  TileRunner<T> tiles_;
+};
+
+// Cells [first, last) in groups of one sequence that advance together, a segment at a time: the heads of a
+// token lie side by side in memory.
+template <typename T, class Run>
+HWY_INLINE void OverChunkGroups(const ChunkRule& rule, const Problem<T>& p, bool backward, int64_t first,
+                                int64_t last, const Run& run) {
+  constexpr int64_t kCells = 4;
+  const Dims<T> d(p.slots, p.width);
+  ChunkCells<T> work(rule, p, d, backward, HWY_MIN(kCells, last - first));
+  std::vector<Cell<T>> group;
+  for (int64_t cell = first; cell < last; ++cell) {
+    group.emplace_back(p, cell);
+    const bool same = cell + 1 < last && (cell + 1) / p.heads == cell / p.heads;
+    if (same && static_cast<int64_t>(group.size()) < kCells) continue;
+    run(work, group);
+    group.clear();
+  }
+}
+
+template <typename T>
+void ForwardChunks(const ChunkRule& rule, const ForwardProblem<T>& p, int64_t first, int64_t last) {
+  OverChunkGroups<T>(rule, p, false, first, last,
+                     [&](ChunkCells<T>& work, const std::vector<Cell<T>>& cells)
+                         HWY_ATTR { work.Forward(p, cells); });
+}
+
+template <typename T>
+void BackwardChunks(const ChunkRule& rule, const BackwardProblem<T>& p, int64_t first, int64_t last) {
+  OverChunkGroups<T>(rule, p, true, first, last,
+                     [&](ChunkCells<T>& work, const std::vector<Cell<T>>& cells)
+                         HWY_ATTR { work.Backward(p, cells); });
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_CHUNK_CHUNK_INL_H_

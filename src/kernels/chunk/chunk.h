@@ -1,0 +1,33 @@
+// The chunk approximations of the Lattice recurrence on the CPU (docs/exact-or-chunked.md): linear1 and
+// linear2, forward and backward, for the three objectives.
+//
+// Any thread may run any range of cells; a cell's results do not depend on the range. Kept states are laid
+// out as ForwardProblem::checkpoints, one before every segment of the plan but the first;
+// Sequence::checkpoint counts them.
+#ifndef LATTICE_KERNELS_CHUNK_CHUNK_H_
+#define LATTICE_KERNELS_CHUNK_CHUNK_H_
+
+#include "kernels/chunk/plan.h"
+#include "kernels/problem.h"
+
+namespace lattice::kernels {
+
+enum class ChunkObjective { kDec, kEnc, kSim };
+enum class ChunkNormalize { kToken, kChunk, kNone };
+
+struct ChunkRule {
+  ChunkObjective objective = ChunkObjective::kDec;
+  ChunkNormalize normalize = ChunkNormalize::kToken;
+  bool linear1 = false;  // linear2 otherwise
+  ChunkPlan plan{64};
+};
+
+// Cells [first, last). Problem::normalize is not looked at.
+void ChunkForward(const ChunkRule& rule, const ForwardProblem<float>& p, int64_t first, int64_t last);
+void ChunkForward(const ChunkRule& rule, const ForwardProblem<double>& p, int64_t first, int64_t last);
+void ChunkBackward(const ChunkRule& rule, const BackwardProblem<float>& p, int64_t first, int64_t last);
+void ChunkBackward(const ChunkRule& rule, const BackwardProblem<double>& p, int64_t first, int64_t last);
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_CHUNK_CHUNK_H_

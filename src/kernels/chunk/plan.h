@@ -1,0 +1,50 @@
+// How the chunk kernels cut a sequence: into chunks, whose frozen state is shared; into segments, before
+// which a state is kept for the backward pass; and into tiles, the tokens that are multiplied together.
+//
+// Segments begin where chunks begin. Long chunks are several segments; a segment of short chunks holds
+// several.
+#ifndef LATTICE_KERNELS_CHUNK_PLAN_H_
+#define LATTICE_KERNELS_CHUNK_PLAN_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace lattice::kernels {
+
+struct ChunkPlan {
+  static constexpr int64_t kSegment = 64;       // tokens of a segment, at most
+  static constexpr int64_t kSegmentTiles = 16;  // tiles of a segment, at most
+  static constexpr int64_t kTile = 16;          // tokens of a tile, at most
+
+  int64_t chunk;
+
+  bool Long() const { return chunk >= kSegment; }
+  // Tokens from one segment of short chunks to the next.
+  int64_t Step() const { return chunk * std::clamp<int64_t>(kSegment / chunk, 1, kSegmentTiles); }
+  // Segments of a long chunk.
+  int64_t PerChunk() const { return (chunk - 1) / kSegment + 1; }
+
+  // States kept before all segments but the first.
+  template <class Int>
+  Int Kept(const Int& length) const {
+    if (!Long()) return (length - 1) / Step();
+    return length / chunk * PerChunk() + (length % chunk + (kSegment - 1)) / kSegment - 1;
+  }
+  // At least the sum of Kept over any sequences of `total` tokens together.
+  template <class Int>
+  Int Room(const Int& total) const {
+    return Long() ? total / kSegment + total / chunk : total / Step();
+  }
+
+  int64_t Segments(int64_t length) const { return length > 0 ? Kept(length) + 1 : 0; }
+  int64_t Begin(int64_t segment) const {
+    if (!Long()) return segment * Step();
+    return segment / PerChunk() * chunk + segment % PerChunk() * kSegment;
+  }
+  // The segment in which the chunk of `segment` begins.
+  int64_t ChunkSegment(int64_t segment) const { return Long() ? segment / PerChunk() * PerChunk() : segment; }
+};
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_CHUNK_PLAN_H_

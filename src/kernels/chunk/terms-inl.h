@@ -1,0 +1,169 @@
+// What the tokens of a tile do, everything frozen at the chunk's state, and the adjoint of that.
+//
+//   H, a, ch, r, beta as in rules/lattice-inl.h, with the frozen S' for the state
+//   W = gamma beta ch     R = W a / s     G = mu beta (linear1)  or  mu beta + R (linear2)
+#if defined(LATTICE_KERNELS_CHUNK_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_CHUNK_TERMS_INL_H_
+#undef LATTICE_KERNELS_CHUNK_TERMS_INL_H_
+#else
+#define LATTICE_KERNELS_CHUNK_TERMS_INL_H_
+#endif
+
+#include "kernels/chunk/scratch-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+template <typename T>
+struct TermMaker {
+  const ChunkRule& rule;
+  const Dims<T>& d;
+  const Frozen<T>& f;
+
+  bool Dec() const { return rule.objective == ChunkObjective::kDec; }
+  bool Enc() const { return rule.objective == ChunkObjective::kEnc; }
+  bool Token() const { return rule.normalize == ChunkNormalize::kToken; }
+
+  // H of every token; t.H holds v.
+  HWY_INLINE void MakeTargets(const Tile<T>& t) const {
+    const size_t n = t.tokens;
+    if (Dec()) {
+      for (size_t x = 0; x < n; ++x) {
+        for (size_t i = x * d.rows; i < (x + 1) * d.rows; i += kLanes<T>) {
+          Store(hn::Mul(Load(t.k + i), Load(f.inv + i - x * d.rows)), t.reads + i);
+        }
+      }
+      // H = -(v - reads S'), without a second pass over H.
+      Product<true>(n, d.slots, Rows(t.reads, d.rows), Right<T>{f.S, d.stride}, Onto<T>{t.H}, t.H);
+    }
+    if (Enc()) return;
+    for (size_t i = 0; i < n * d.stride; i += kLanes<T>) Store(hn::Neg(Load(t.H + i)), t.H + i);
+  }
+
+  // r of one slot and token without cancellation: |h - a Phi|^2 + (a eps / s)^2.
+  HWY_NOINLINE T Residual(const Tile<T>& t, size_t token, size_t slot) const {
+    const T a = t.a[token * d.rows + slot], inv = f.inv[slot];
+    const T *h = t.H + token * d.stride, *S = f.S + slot * d.stride;
+    auto acc = hn::Zero(Tag<T>());
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      const auto u = hn::NegMulAdd(Set(a * inv), Load(S + j), Load(h + j));
+      acc = hn::MulAdd(u, u, acc);
+    }
+    return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc)) + a * a * inv * inv * Lengths<T>::kEps2;
+  }
+
+  HWY_NOINLINE void MakeTerms(const Tile<T>& t) const {
+    MakeTargets(t);
+    // The dots <S'_i, h_t> come into a.
+    Product<false>(t.tokens, d.width, Rows(t.H, d.stride), Right<T>{f.across, d.rows}, Onto<T>{}, t.a);
+    for (size_t x = 0; x < t.tokens; ++x) {
+      const T hh = Dot(t.H + x * d.stride, t.H + x * d.stride, d.stride);
+      for (size_t i = 0; i < d.rows; i += kLanes<T>) MakeSlots(t, x, i, hh);
+    }
+  }
+
+  HWY_INLINE void MakeSlots(const Tile<T>& t, size_t x, size_t i, T hh) const {
+    const size_t at = x * d.rows + i;
+    const auto gamma = Set(t.gamma[x]), mu = Set(t.mu[x]), one = Set(T(1));
+    const auto s = Load(f.s + i), inv = Load(f.inv + i), k = Load(t.k + at);
+    const auto a = hn::Mul(Load(t.a + at), inv);
+    const auto ch = hn::Mul(Enc() ? hn::Sub(a, k) : k, inv);
+    const auto g = hn::Mul(gamma, ch), g2 = hn::Mul(g, g), ms = hn::Mul(mu, s), ms2 = hn::Mul(ms, ms);
+    auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, Set(hh)));
+    Store(a, t.a + at);
+    auto beta = one;
+    if (Token()) {
+      // |h|^2 - a^2 carries an error of an ulp of |h|^2; measured where that could be felt.
+      const auto excess = hn::NegMulAdd(Set(T(8)), hn::MulAdd(g2, r, ms2), hn::Mul(g2, Set(hh)));
+      if (HWY_UNLIKELY(!hn::AllFalse(Tag<T>(), hn::Gt(excess, hn::Zero(Tag<T>()))))) {
+        for (size_t lane = 0; lane < kLanes<T>; ++lane) t.r[at + lane] = Residual(t, x, i + lane);
+        r = Load(t.r + at);
+      }
+      beta = hn::Div(s, hn::Sqrt(hn::MulAdd(g2, r, ms2)));
+    }
+    const auto W = hn::Mul(beta, g), R = hn::Mul(W, hn::Mul(a, inv)), kept = hn::Mul(mu, beta);
+    Put(i, ch, t.ch + at);
+    Put(i, r, t.r + at);
+    Put(i, beta, t.beta + at);
+    Put(i, W, t.W + at);
+    Put(i, R, t.R + at);
+    Put(i, rule.linear1 ? kept : hn::Add(kept, R), t.G + at);
+  }
+
+  // From the gradients of G, W, R and H to those of k, v (in dh), the gates, S' (dS) and its lengths (ds).
+  HWY_NOINLINE void Adjoint(const Tile<T>& t, const TileGrad<T>& g, T* dgamma, T* dmu, T* dS, T* ds) const {
+    const size_t n = t.tokens;
+    for (size_t x = 0; x < n; ++x) {
+      auto sum_mu = hn::Zero(Tag<T>()), sum_gamma = sum_mu, sum_hh = sum_mu;
+      for (size_t i = 0; i < d.rows; i += kLanes<T>) AdjointSlots(t, g, x, i, ds, sum_mu, sum_gamma, sum_hh);
+      dmu[x] = hn::GetLane(hn::SumOfLanes(Tag<T>(), sum_mu));
+      dgamma[x] = hn::GetLane(hn::SumOfLanes(Tag<T>(), sum_gamma));
+      const auto twice = Set(2 * hn::GetLane(hn::SumOfLanes(Tag<T>(), sum_hh)));
+      for (size_t j = x * d.stride; j < (x + 1) * d.stride; j += kLanes<T>) {
+        Store(hn::MulAdd(twice, Load(t.H + j), Load(g.dh + j)), g.dh + j);
+      }
+    }
+    Product<false>(n, d.slots, Rows(g.ddots, d.rows), Right<T>{f.S, d.stride}, Onto<T>{g.dh}, g.dh);
+    Product<false>(d.rows, n, Columns(g.ddots, d.rows), Right<T>{t.H, d.stride}, Onto<T>{dS}, dS);
+    if (!Dec()) return;
+    // ddots is free now: the gradient of the reads.
+    Product<false>(n, d.width, Rows(g.dh, d.stride), Right<T>{f.across, d.rows}, Onto<T>{}, g.ddots);
+    Product<false>(d.rows, n, Columns(t.reads, d.rows), Right<T>{g.dh, d.stride}, Onto<T>{dS}, dS);
+    for (size_t x = 0; x < n; ++x) {
+      for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+        const size_t at = x * d.rows + i;
+        const auto dk = hn::Mul(Load(g.ddots + at), Load(f.inv + i));
+        Store(hn::Add(Load(g.dk + at), dk), g.dk + at);
+        Store(hn::NegMulAdd(dk, Load(t.reads + at), Load(ds + i)), ds + i);
+      }
+    }
+  }
+
+  HWY_INLINE void AdjointSlots(const Tile<T>& t, const TileGrad<T>& g, size_t x, size_t i, T* ds_sum,
+                               Vec<T>& sum_mu, Vec<T>& sum_gamma, Vec<T>& sum_hh) const {
+    const size_t at = x * d.rows + i;
+    const auto mu = Set(t.mu[x]), gamma = Set(t.gamma[x]);
+    const auto s = Load(f.s + i), inv = Load(f.inv + i), a = Load(t.a + at), ch = Load(t.ch + at);
+    const auto r = Load(t.r + at), beta = Load(t.beta + at), W = Load(t.W + at);
+    const auto dG = Load(g.dG + at), dR = rule.linear1 ? Load(g.dR + at) : dG;
+    const auto dW = hn::MulAdd(dR, hn::Mul(a, inv), Load(g.dW + at));
+    const auto gch = hn::Mul(gamma, ch), dRW = hn::Mul(dR, W);
+    auto da = hn::Mul(dRW, inv), dinv = hn::Mul(dRW, a), ds = hn::Zero(Tag<T>());
+    auto dmu = hn::Mul(dG, beta), dgamma = hn::Mul(dW, hn::Mul(beta, ch)),
+         dch = hn::Mul(dW, hn::Mul(gamma, beta));
+    if (Token()) {
+      const auto ms = hn::Mul(mu, s);
+      const auto dbeta = hn::MulAdd(dG, mu, hn::Mul(dW, gch));
+      const auto den2 = hn::MulAdd(hn::Mul(gch, gch), r, hn::Mul(ms, ms));
+      const auto dden2 = hn::Mul(Set(T(-0.5)), hn::Div(hn::Mul(dbeta, beta), den2));
+      const auto twice = hn::Add(dden2, dden2);
+      ds = hn::MulAdd(dbeta, hn::Mul(beta, inv), hn::Mul(twice, hn::Mul(mu, ms)));
+      dmu = hn::MulAdd(twice, hn::Mul(ms, s), dmu);
+      dgamma = hn::MulAdd(twice, hn::Mul(gch, hn::Mul(ch, r)), dgamma);
+      dch = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(gch, r)), dch);
+      const auto dr = hn::IfThenElseZero(hn::Gt(r, hn::Zero(Tag<T>())), hn::Mul(dden2, hn::Mul(gch, gch)));
+      sum_hh = hn::Add(sum_hh, Used(i, dr));
+      da = hn::NegMulAdd(hn::Add(a, a), dr, da);
+    }
+    const auto dc = hn::Mul(dch, inv);
+    dinv = hn::MulAdd(dch, hn::Mul(ch, s), dinv);
+    if (Enc()) da = hn::Add(da, dc);
+    dinv = hn::MulAdd(da, hn::Mul(a, s), dinv);
+    Store(Enc() ? hn::Neg(dc) : dc, g.dk + at);
+    Put(i, hn::Mul(da, inv), g.ddots + at);
+    Put(i, hn::Add(Load(ds_sum + i), hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds)), ds_sum + i);
+    sum_mu = hn::Add(sum_mu, Used(i, dmu));
+    sum_gamma = hn::Add(sum_gamma, Used(i, dgamma));
+  }
+
+  // Lanes beyond the last slot are zero.
+  HWY_INLINE Vec<T> Used(size_t i, Vec<T> x) const {
+    return i + kLanes<T> > d.slots ? hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x) : x;
+  }
+  HWY_INLINE void Put(size_t i, Vec<T> x, T* to) const { Store(Used(i, x), to); }
+};
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_CHUNK_TERMS_INL_H_

@@ -1,0 +1,114 @@
+// The CPU kernels behind lattice::_chunk_forward and lattice::_chunk_backward.
+#include <ATen/ATen.h>
+
+#include "kernels/chunk/chunk.h"
+#include "ops/chunk_kernels.h"
+#include "ops/kernel_views.h"
+
+namespace lattice {
+namespace {
+
+kernels::ChunkRule RuleOf(const ChunkForm& form, int64_t T) {
+  using kernels::ChunkNormalize;
+  using kernels::ChunkObjective;
+  kernels::ChunkRule rule;
+  rule.objective = form.objective == "dec"   ? ChunkObjective::kDec
+                   : form.objective == "enc" ? ChunkObjective::kEnc
+                                             : ChunkObjective::kSim;
+  rule.normalize = form.normalize == "token"   ? ChunkNormalize::kToken
+                   : form.normalize == "chunk" ? ChunkNormalize::kChunk
+                                               : ChunkNormalize::kNone;
+  rule.linear1 = form.method == "linear1";
+  rule.plan.chunk = std::min(form.chunk, std::max(T, kernels::ChunkPlan::kSegment));
+  return rule;
+}
+
+// A problem and the tensors that keep its pointers alive.
+struct Prepared {
+  Inputs in;
+  kernels::ChunkRule rule;
+  std::vector<kernels::Sequence> sequences;
+
+  Prepared(const ChunkForm& form, Inputs inputs) : in(std::move(inputs)), rule(RuleOf(form, in.q.size(1))) {
+    in.q = RowsContiguous(in.q);
+    in.k = RowsContiguous(in.k);
+    in.v = RowsContiguous(in.v);
+    in.state = in.state.contiguous();
+    sequences = SequencesOf(RuleNamed("lattice_" + form.objective), in,
+                            [&](int64_t length) { return length > 0 ? rule.plan.Kept(length) : int64_t{0}; });
+  }
+
+  template <typename T>
+  void Fill(kernels::Problem<T>& p) const {
+    p.heads = in.q.size(2);
+    p.slots = in.q.size(3);
+    p.width = in.v.size(3);
+    p.state_size = p.slots * p.width;
+    p.sequences = sequences.data();
+    p.count = static_cast<int64_t>(sequences.size());
+    p.q = ViewOf<T>(in.q);
+    p.k = ViewOf<T>(in.k);
+    p.v = ViewOf<T>(in.v);
+    p.gamma = ViewOf<T>(in.gamma);
+    p.mu = ViewOf<T>(in.mu);
+    p.state = in.state.const_data_ptr<T>();
+  }
+};
+
+}  // namespace
+
+c10::SymInt ChunkKernelsKept(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed) {
+  const kernels::ChunkPlan plan{form.chunk};
+  return packed ? plan.Room(T) : B * plan.Kept(T);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> ChunkKernelsForward(const ChunkForm& form, const Inputs& in,
+                                                                   bool keep) {
+  const auto options = in.state.options();
+  at::Tensor y = at::empty(in.v.sizes(), options), state_out = at::empty(in.state.sizes(), options);
+  const int64_t rows =
+      ChunkKernelsKept(form, in.q.size(0), in.q.size(1), in.cu_seqlens.has_value()).expect_int();
+  auto sizes = in.state.sizes().vec();
+  sizes[0] = keep ? rows : 0;
+  at::Tensor kept = at::empty(sizes, options);
+  const Prepared prepared(form, in);
+  AT_DISPATCH_FLOATING_TYPES(in.state.scalar_type(), "lattice_chunk_forward", [&] {
+    kernels::ForwardProblem<scalar_t> p;
+    prepared.Fill(p);
+    p.y = MutableView<scalar_t>(y);
+    p.state_out = state_out.mutable_data_ptr<scalar_t>();
+    p.checkpoints = keep ? kept.mutable_data_ptr<scalar_t>() : nullptr;
+    OverCells(p.Cells(),
+              [&](int64_t first, int64_t last) { kernels::ChunkForward(prepared.rule, p, first, last); });
+  });
+  return {y, state_out, kept};
+}
+
+std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs& in, const at::Tensor& kept,
+                                             const at::Tensor& dy, const OptionalTensor& dstate_out) {
+  const Prepared prepared(form, in);
+  const auto like = [&](const at::Tensor& x) { return at::empty(x.sizes(), in.state.options()); };
+  std::vector<at::Tensor> grads{
+      like(in.q),    like(in.k), like(in.v), like(*in.gamma), in.mu.has_value() ? like(*in.mu) : at::Tensor(),
+      like(in.state)};
+  const at::Tensor dy_rows = RowsContiguous(dy);
+  const at::Tensor dstate = dstate_out.has_value() ? dstate_out->contiguous() : at::Tensor();
+  AT_DISPATCH_FLOATING_TYPES(in.state.scalar_type(), "lattice_chunk_backward", [&] {
+    kernels::BackwardProblem<scalar_t> p;
+    prepared.Fill(p);
+    p.checkpoints = kept.const_data_ptr<scalar_t>();
+    p.dy = ViewOf<scalar_t>(dy_rows);
+    p.dstate_out = dstate.defined() ? dstate.const_data_ptr<scalar_t>() : nullptr;
+    p.dq = MutableView<scalar_t>(grads[0]);
+    p.dk = MutableView<scalar_t>(grads[1]);
+    p.dv = MutableView<scalar_t>(grads[2]);
+    p.dgamma = MutableView<scalar_t>(grads[3]);
+    if (grads[4].defined()) p.dmu = MutableView<scalar_t>(grads[4]);
+    p.dstate = grads[5].mutable_data_ptr<scalar_t>();
+    OverCells(p.Cells(),
+              [&](int64_t first, int64_t last) { kernels::ChunkBackward(prepared.rule, p, first, last); });
+  });
+  return grads;
+}
+
+}  // namespace lattice
