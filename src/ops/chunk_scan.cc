@@ -143,8 +143,9 @@ void CheckOneType(const Inputs& in) {
 }
 
 // Whether the CPU kernels compute this form of tensors on that device; all else are products of matrices.
+// Fake tensors of every device come as meta tensors and are taken for the CPU's.
 bool UsesKernels(const ChunkForm& form, const at::Device& device) {
-  return device.is_cpu() && !form.Refined();
+  return !form.Refined() && (device.is_cpu() || device.is_meta());
 }
 
 c10::SymInt StatesKept(const ChunkForm& form, const Inputs& in) {
