@@ -38,6 +38,8 @@ void AddTrain(CLI::App& app, Chosen& chosen);
 void AddGenerate(CLI::App& app, Chosen& chosen);
 void AddInspect(CLI::App& app, Chosen& chosen);
 void AddTokenizer(CLI::App& app, Chosen& chosen);
+void AddData(CLI::App& app, Chosen& chosen);
+void AddReport(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
 
 }  // namespace lattice::cli

@@ -33,6 +33,7 @@ int Run(int argc, char** argv) {
   AddGenerate(app, chosen);
   AddInspect(app, chosen);
   AddTokenizer(app, chosen);
+  AddData(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -17,7 +17,7 @@ namespace {
 
 using Documents = std::vector<text::Document>;
 
-constexpr std::string_view kCacheVersion = "1";
+constexpr std::string_view kCacheVersion = "2";
 // Bytes are tokens one by one, so a text can be cut anywhere; other tokenizers see whole documents.
 constexpr size_t kBytePiece = size_t{1} << 22;
 

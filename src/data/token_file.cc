@@ -97,6 +97,8 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
         header.width, " bytes but has ", payload.size(), " bytes; delete the file and tokenise again");
   Check(header.payload == io::Checksum(payload), "[tokens] the tokens in ", name,
         " are damaged (checksum); delete the file and tokenise again");
+  // Checking has read every page; a corpus larger than memory must not stay in it.
+  file_.Forget();
   width_ = static_cast<int>(header.width);
   count_ = static_cast<int64_t>(header.count);
   text_bytes_ = static_cast<int64_t>(header.text_bytes);

@@ -37,6 +37,9 @@ class TokenFile {
   int64_t text_bytes() const { return text_bytes_; }
   const std::string& tokenizer_hash() const { return tokenizer_hash_; }
 
+  // The first 128 bytes: they identify the content.
+  std::span<const std::byte> header() const { return file_.bytes().first(128); }
+
   // Copies tokens [begin, begin + out.size()), which must exist.
   void Read(int64_t begin, std::span<int64_t> out) const;
 

@@ -1,5 +1,6 @@
 // The tokens of a corpus as one sequence, stored as a directory of token files: shard-00000.tokens, ... and
-// index.json, which is written last and makes the directory complete.
+// index.json, which is written last and makes the directory complete. It carries the totals, the shards'
+// fingerprint and a checksum of itself.
 #ifndef LATTICE_DATA_TOKEN_STORE_H_
 #define LATTICE_DATA_TOKEN_STORE_H_
 
@@ -18,12 +19,16 @@ inline constexpr std::string_view kIndexFile = "index.json";
 // Read-only; several threads may read.
 class TokenStore {
  public:
-  // Throws Error when the directory is incomplete, a shard is damaged or of another tokenizer (hash given, 64
-  // digits).
+  // Reads every byte once. Throws Error when the directory is incomplete, a shard is damaged or missing, or
+  // of another tokenizer (hash given, 64 digits; empty: any).
   TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash);
 
   int64_t tokens() const { return ends_.empty() ? 0 : ends_.back(); }
   int64_t text_bytes() const { return text_bytes_; }
+  int64_t shards() const { return static_cast<int64_t>(shards_.size()); }
+  // -1: not counted.
+  int64_t documents() const { return documents_; }
+  const std::string& tokenizer_hash() const { return tokenizer_hash_; }
   // 16 hexadecimal digits that change with the content: order and checksums of the shards.
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -35,6 +40,8 @@ class TokenStore {
   std::vector<TokenFile> shards_;
   std::vector<int64_t> ends_;  // tokens up to and including each shard
   int64_t text_bytes_ = 0;
+  int64_t documents_ = -1;
+  std::string tokenizer_hash_;
   std::string fingerprint_;
 };
 
@@ -44,23 +51,29 @@ class TokenStoreWriter {
  public:
   static constexpr int64_t kShardTokens = int64_t{1} << 24;
 
-  // Creates the directory, which must not hold a complete store.
+  // Creates the directory, which must not hold a complete store. Goes on behind the `shards` that are there.
   TokenStoreWriter(const std::filesystem::path& directory, const std::string& tokenizer_hash,
-                   int64_t shard_tokens = kShardTokens);
+                   int64_t shard_tokens = kShardTokens, int64_t shards = 0);
 
   // `text_bytes` is the text behind `tokens`.
   void Append(std::span<const int32_t> tokens, int64_t text_bytes);
-  void Finish();
+  // The same, but `tokens` stay in one shard, which may grow over its size by them.
+  void AppendWhole(std::span<const int32_t> tokens, int64_t text_bytes);
+  // `documents` -1: not counted.
+  void Finish(int64_t documents = -1);
+
+  // On disk so far.
+  int64_t shards() const { return shards_; }
 
  private:
-  void WriteShard(size_t count);
+  void WriteShard();
 
   std::filesystem::path directory_;
   std::string tokenizer_hash_;
   size_t shard_tokens_;
   std::vector<int32_t> pending_;
   int64_t pending_bytes_ = 0;
-  int shards_ = 0;
+  int64_t shards_ = 0;
 };
 
 // True when `directory` holds a complete store.

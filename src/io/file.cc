@@ -111,6 +111,10 @@ void MappedFile::Unmap() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::Forget() const {
+  if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   Check(path.has_filename(), "[file] cannot write ", path, ": it names no file");
   do {

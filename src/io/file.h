@@ -31,6 +31,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
+  // Tells the system that the pages read so far are not needed for now; they are read again when they are.
+  void Forget() const;
 
  private:
   void Unmap();

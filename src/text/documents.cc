@@ -11,13 +11,13 @@ size_t LineEnd(std::string_view text, size_t begin) {
   return newline == std::string_view::npos ? text.size() : newline + 1;
 }
 
-bool IsMarkerLine(std::string_view line) {
+}  // namespace
+
+bool IsEndOfTextLine(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line == kEndOfText;
 }
-
-}  // namespace
 
 std::vector<Document> SplitDocuments(std::string_view text) {
   std::vector<Document> documents;
@@ -26,7 +26,7 @@ std::vector<Document> SplitDocuments(std::string_view text) {
   while (found != std::string_view::npos) {
     const size_t end = LineEnd(text, found);
     const bool line_start = found == 0 || text[found - 1] == '\n';
-    if (line_start && IsMarkerLine(text.substr(found, end - found))) {
+    if (line_start && IsEndOfTextLine(text.substr(found, end - found))) {
       documents.push_back({text.substr(begin, found - begin), true});
       begin = end;
     }

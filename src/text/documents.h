@@ -17,6 +17,9 @@ struct Document {
   bool ended;             // a marker followed; false only for the rest after the last marker
 };
 
+// True for a line, with or without its newline, that ends a document.
+bool IsEndOfTextLine(std::string_view line);
+
 // Views into `text`, in order. Two markers in a row enclose an empty document; an empty rest is left out.
 std::vector<Document> SplitDocuments(std::string_view text);
 

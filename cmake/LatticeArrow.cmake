@@ -1,0 +1,15 @@
+# Arrow from the pyarrow wheel of .venv, for parquet files; optional. Defines the target arrow_wheel where it is there.
+file(GLOB arrow_headers ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/pyarrow/include/parquet/api/reader.h)
+if(arrow_headers)
+  list(GET arrow_headers 0 arrow_header)
+  string(REGEX REPLACE "/include/parquet/api/reader.h$" "" arrow_root ${arrow_header})
+  file(GLOB arrow_libraries ${arrow_root}/libarrow.so.[0-9]* ${arrow_root}/libparquet.so.[0-9]*)
+  # A wheel may also carry the full version's name of the same library.
+  list(FILTER arrow_libraries EXCLUDE REGEX "\\.so\\.[0-9]+\\.[0-9]")
+  add_library(arrow_wheel INTERFACE)
+  target_include_directories(arrow_wheel SYSTEM INTERFACE ${arrow_root}/include)
+  target_link_libraries(arrow_wheel INTERFACE ${arrow_libraries})
+  message(STATUS "parquet: Arrow of ${arrow_root}")
+else()
+  message(STATUS "parquet: no pyarrow in .venv, so parquet files cannot be read")
+endif()

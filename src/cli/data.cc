@@ -1,0 +1,148 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/command.h"
+#include "data/pack.h"
+#include "data/token_store.h"
+#include "text/tokenizer.h"
+#include "train/format.h"
+
+namespace lattice::cli {
+namespace {
+
+struct PackArguments {
+  std::vector<std::string> inputs;
+  std::string out;
+  std::string tokenizer = "bytes";
+  data::PackOptions pack;
+};
+
+// One line that is rewritten on a terminal, a line every ten seconds elsewhere.
+class PackBar {
+ public:
+  void operator()(const data::PackProgress& progress) {
+    const Clock::time_point now = Clock::now();
+    if (first_bytes_ < 0) first_bytes_ = progress.text_bytes;
+    if (now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000))) return;
+    last_ = now;
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    const double part = static_cast<double>(progress.input_bytes) /
+                        static_cast<double>(std::max<int64_t>(1, progress.total_input_bytes));
+    const double rate = static_cast<double>(progress.text_bytes - first_bytes_) / seconds;
+    std::cerr << (terminal_ ? "\r\033[K" : "") << train::Fixed(100 * part, 1) << " %  "
+              << train::CountText(static_cast<double>(progress.tokens)) << " tokens  "
+              << train::Fixed(rate / 1e6, 1) << " MB/s  ETA "
+              << train::DurationText(part > 0 ? seconds * (1 - part) / part : 0) << (terminal_ ? "" : "\n")
+              << std::flush;
+  }
+  void Finish() const {
+    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = start_;
+  int64_t first_bytes_ = -1;
+};
+
+int Pack(const PackArguments& arguments) {
+  data::PackOptions options = arguments.pack;
+  options.inputs.assign(arguments.inputs.begin(), arguments.inputs.end());
+  options.out = arguments.out;
+  const std::unique_ptr<text::Tokenizer> tokenizer = text::OpenTokenizer(arguments.tokenizer);
+  const auto start = std::chrono::steady_clock::now();
+  PackBar bar;
+  const data::PackProgress done = data::Pack(options, *tokenizer, std::ref(bar));
+  bar.Finish();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::cout << arguments.out << ": " << train::Grouped(done.tokens) << " tokens of "
+            << train::Grouped(done.documents) << " documents (" << train::BytesText(done.text_bytes)
+            << " of text) in " << done.shards << " shards, " << train::DurationText(seconds)
+            << (done.resumed ? ", went on with an interrupted packing" : "") << "\n";
+  if (tokenizer->special().eot < 0) {
+    std::cout << "note: the tokenizer has no end-of-text id, so documents follow each other without a mark\n";
+  }
+  if (done.malformed > 0) {
+    std::cout << "note: " << train::Grouped(done.malformed)
+              << " malformed lines were left out; the first: " << done.first_malformed << "\n";
+  }
+  return 0;
+}
+
+struct CheckArguments {
+  std::vector<std::string> directories;
+  std::string tokenizer;
+};
+
+int CheckShards(const CheckArguments& arguments) {
+  const std::string hash =
+      arguments.tokenizer.empty() ? "" : text::OpenTokenizer(arguments.tokenizer)->hash();
+  for (const std::string& directory : arguments.directories) {
+    const data::TokenStore store(directory, hash);
+    std::cout << directory << ": whole; " << train::Grouped(store.tokens()) << " tokens, ";
+    if (store.documents() >= 0) std::cout << train::Grouped(store.documents()) << " documents, ";
+    std::cout << train::BytesText(store.text_bytes()) << " of text, " << store.shards()
+              << " shards; fingerprint " << store.fingerprint() << ", tokenizer "
+              << store.tokenizer_hash().substr(0, 12) << "\n";
+  }
+  return 0;
+}
+
+void AddPack(CLI::App& parent, Chosen& chosen) {
+  CLI::App* command = parent.add_subcommand("pack", "Tokenise a corpus into shards for training");
+  const auto arguments = std::make_shared<PackArguments>();
+  arguments->pack.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  command
+      ->add_option("inputs", arguments->inputs,
+                   ".txt, .jsonl (each also .gz, .zst, .xz), .parquet; or directories")
+      ->required();
+  command->add_option("--out", arguments->out, "directory of the shards")->required();
+  command
+      ->add_option("--tokenizer", arguments->tokenizer, "bytes, a .model file, vocab.json, or a checkpoint")
+      ->capture_default_str();
+  command->add_option("--field", arguments->pack.source.field, "key of JSON lines, column of parquet files")
+      ->capture_default_str();
+  command->add_option("--shard-tokens", arguments->pack.shard_tokens, "tokens per shard")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  command->add_option("--threads", arguments->pack.threads, "threads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->add_flag("!--whole-files", arguments->pack.source.split_documents,
+                    "do not take a line <|endoftext|> of a .txt for the end of a document");
+  command->footer(
+      "Repeating an interrupted command goes on behind its last shard.\n"
+      "Example: ./lattice data pack --tokenizer fineweb.model --out shards/fineweb fineweb-edu/*.parquet");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Pack(*arguments); }; });
+}
+
+void AddCheck(CLI::App& parent, Chosen& chosen) {
+  CLI::App* command =
+      parent.add_subcommand("check", "Read every byte of token shards and verify the checksums");
+  const auto arguments = std::make_shared<CheckArguments>();
+  command->add_option("directories", arguments->directories, "directories of shards")->required();
+  command->add_option("--tokenizer", arguments->tokenizer, "also check that this tokenizer made them");
+  command->footer("Example: ./lattice data check shards/fineweb");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return CheckShards(*arguments); }; });
+}
+
+}  // namespace
+
+void AddData(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("data", "Pack a corpus into token shards, or check shards");
+  command->require_subcommand(1);
+  command->footer("Example: ./lattice data pack --out shards/books books/");
+  AddPack(*command, chosen);
+  AddCheck(*command, chosen);
+}
+
+}  // namespace lattice::cli

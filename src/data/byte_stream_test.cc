@@ -1,0 +1,90 @@
+#include "data/byte_stream.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "io/file.h"
+#include "io/testing.h"
+
+namespace lattice::data {
+namespace {
+
+std::string Gzip(const std::string& text) {
+  std::string out(text.size() + 200, '\0');
+  z_stream state = {};
+  EXPECT_EQ(deflateInit2(&state, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  state.avail_in = static_cast<uInt>(text.size());
+  state.next_out = reinterpret_cast<Bytef*>(out.data());
+  state.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::deflate(&state, Z_FINISH), Z_STREAM_END);
+  out.resize(state.total_out);
+  ::deflateEnd(&state);
+  return out;
+}
+
+std::string Zstd(const std::string& text) {
+  std::string out(::ZSTD_compressBound(text.size()), '\0');
+  out.resize(::ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+
+std::string ReadAll(const std::filesystem::path& path, size_t piece) {
+  const std::unique_ptr<ByteStream> stream = OpenByteStream(path);
+  std::string all, part(piece, '\0');
+  while (const size_t got = stream->Read(part)) all.append(part, 0, got);
+  EXPECT_EQ(stream->consumed(), static_cast<int64_t>(std::filesystem::file_size(path)));
+  return all;
+}
+
+class ByteStreamTest : public ::testing::Test {
+ protected:
+  ByteStreamTest() {
+    for (int i = 0; text_.size() < 700000; ++i) text_ += StrCat("line ", i, " of ", i * i % 1009, "\n");
+  }
+  io::TestDir dir_;
+  std::string text_;
+};
+
+TEST_F(ByteStreamTest, UnpacksInPiecesOfAnySize) {
+  const std::vector<std::filesystem::path> files = {
+      dir_.Put("a.txt", text_), dir_.Put("a.txt.gz", Gzip(text_)), dir_.Put("a.txt.zst", Zstd(text_))};
+  for (const auto& file : files) {
+    for (const size_t piece : {1000, 262144, 5000000}) EXPECT_EQ(ReadAll(file, piece), text_) << file;
+  }
+}
+
+TEST_F(ByteStreamTest, ReadsSeveralMembersOneAfterTheOther) {
+  EXPECT_EQ(ReadAll(dir_.Put("a.txt.gz", Gzip(text_) + Gzip("") + Gzip("end")), 4096), text_ + "end");
+  EXPECT_EQ(ReadAll(dir_.Put("a.txt.zst", Zstd(text_) + Zstd("end")), 4096), text_ + "end");
+}
+
+TEST_F(ByteStreamTest, NoticesTruncationAndDamage) {
+  const std::string gzip = Gzip(text_), zstd = Zstd(text_);
+  for (const size_t size : {size_t{3}, size_t{1000}, gzip.size() - 1}) {
+    const auto path = dir_.Put("cut.gz", gzip.substr(0, size));
+    EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadAll(path, 4096); }), {"cut.gz", "truncated"})) << size;
+  }
+  for (const size_t size : {size_t{3}, size_t{1000}, zstd.size() - 1}) {
+    const auto path = dir_.Put("cut.zst", zstd.substr(0, size));
+    EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadAll(path, 4096); }), {"cut.zst", "truncated"})) << size;
+  }
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([&] { ReadAll(dir_.Put("x.gz", "plain text"), 10); }), {"x.gz", "damaged"}));
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([&] { ReadAll(dir_.Put("x.zst", "plain text"), 10); }), {"x.zst", "damaged"}));
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadAll(dir_.Put("x.xz", "plain text of some length"), 10); }),
+                       {"x.xz", "not xz"}));
+}
+
+TEST_F(ByteStreamTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { OpenByteStream(dir_.Put("a.txt.bz2", "")); }), {".bz2", ".zst"}));
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([&] { OpenByteStream(dir_ / "none.txt"); }), {"none.txt", "No such file"}));
+  EXPECT_EQ(ContentEnding("a.jsonl.zst"), ".jsonl");
+  EXPECT_EQ(ContentEnding("a.txt"), ".txt");
+}
+
+}  // namespace
+}  // namespace lattice::data
