@@ -34,6 +34,7 @@ int Run(int argc, char** argv) {
   AddInspect(app, chosen);
   AddTokenizer(app, chosen);
   AddData(app, chosen);
+  AddReport(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

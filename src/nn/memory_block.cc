@@ -7,6 +7,7 @@
 #include "nn/feed_forward.h"
 #include "nn/gates.h"
 #include "nn/layers.h"
+#include "nn/probe.h"
 #include "ops/recurrence.h"
 #include "ops/short_conv.h"
 
@@ -132,6 +133,10 @@ class MemoryBlock : public Block {
       result = Recur(std::string(mixer_.rule), q, k, scaled ? v * gates.step.unsqueeze(-1) : v, options);
     }
     if (state != nullptr) state->memory = std::get<1>(result).detach();
+    if (std::vector<MemoryTrace>* traces = ProbeScope::active()) {
+      const auto tensor = [](const std::optional<at::Tensor>& gate) { return gate ? *gate : at::Tensor(); };
+      traces->push_back({k, v, tensor(gates.gamma), tensor(gates.mu), tensor(initial), std::get<1>(result)});
+    }
     return std::get<0>(result);
   }
 

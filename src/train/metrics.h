@@ -3,8 +3,13 @@
 // Training lines:   step, loss (nats a token), bits_per_byte, lr, grad_norm, tokens (seen so far),
 // tokens_per_s,
 //                   elapsed (seconds, over all sessions of the run)
-// Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed
-// Skipped steps:    step, skipped (why), loss and grad_norm as text, for they are no numbers
+//                   data_wait (seconds that steps waited for tokens, this session), memory (bytes in use)
+// Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed, and lists
+//                   with a value per layer: train/memory_figures.h
+// Skipped steps:    step, skipped (why), loss and grad_norm as text, for they may be no numbers, z_score
+// Rollbacks:        step (gone back to), rolled_back_from
+//
+// The numbers also go to TensorBoard's event files, in tensorboard/ beside it.
 #ifndef LATTICE_TRAIN_METRICS_H_
 #define LATTICE_TRAIN_METRICS_H_
 
@@ -12,6 +17,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "train/event_file.h"
 
 namespace lattice::train {
 
@@ -27,6 +35,8 @@ class MetricsLog {
 
  private:
   std::ofstream file_;
+  bool broken_ = false;  // the last line may be cut short
+  std::optional<EventFile> events_;
 };
 
 }  // namespace lattice::train

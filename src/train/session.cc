@@ -10,18 +10,21 @@
 #include "model/mixers.h"
 #include "train/precision.h"
 #include "train/schedule.h"
+#include "train/segments.h"
 #include "train/trainer.h"
 
 namespace lattice::train {
 namespace {
 
 constexpr int64_t kMostSpikesInARow = 5;
+// Enough for stable means, little beside a validation.
+constexpr int64_t kProbeTokens = 128;
 
 void CheckOptions(const model::Config& config) {
-  Check(!config.data.reset_state,
-        "[config] data.reset_state is not available in training yet; documents are separated by the "
-        "end-of-text "
-        "token, set data.reset_state=false");
+  Check(
+      !config.data.reset_state || !config.train.carry_state,
+      "[config] data.reset_state starts every document anew and train.carry_state goes on over segments; set "
+      "one of them");
   Check(!config.train.carry_state || !model::FindMixer(config.model.mixer).attention,
         "[config] train.carry_state needs a recurrent mixer: the transformer's cache would grow without end");
 }
@@ -61,6 +64,8 @@ Session::Session(const model::Config& config, const std::filesystem::path& cache
   state_.precision = config_.train.precision == model::Precision::kBf16 ? "bf16" : "fp32";
   state_.threads = at::get_num_threads();
   state_.data = data_.train.fingerprint();
+  Check(!config_.data.reset_state || tokenizer_->special().eot >= 0,
+        "[config] data.reset_state needs a tokenizer with an end-of-text id; set data.reset_state=false");
 }
 
 void Session::Resume(const std::filesystem::path& checkpoint) {
@@ -83,6 +88,37 @@ void Session::RollBack(const std::filesystem::path& checkpoint) {
   state_.elapsed = elapsed;
 }
 
+double Session::Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted,
+                         nn::States* states) {
+  const at::Tensor hidden = model_.Forward(inputs, states, config_.train.recompute);
+  const at::Tensor loss =
+      model_.Loss(hidden, targets) * (static_cast<double>(counted) / static_cast<double>(tokens_per_step()));
+  loss.backward();
+  return loss.item<double>();
+}
+
+double Session::Documents(std::span<const int64_t> ids) {
+  const int64_t length = config_.train.seq_len;
+  const auto most = static_cast<int64_t>(ids.size());
+  double loss = 0;
+  for (const auto& group : GroupSegments(DocumentSegments(ids, length, tokenizer_->special().eot), most)) {
+    const auto rows = static_cast<int64_t>(group.size());
+    at::Tensor inputs = at::zeros({rows, group.front().length}, at::kLong);
+    at::Tensor targets = at::full({rows, group.front().length}, -1, at::kLong);
+    int64_t counted = 0;
+    for (int64_t i = 0; i < rows; ++i) {
+      const Segment& segment = group[static_cast<size_t>(i)];
+      const int64_t* from = ids.data() + segment.row * (length + 1) + segment.begin;
+      const int64_t at = i * group.front().length;
+      std::copy(from, from + segment.length, inputs.mutable_data_ptr<int64_t>() + at);
+      std::copy(from + 1, from + 1 + segment.length, targets.mutable_data_ptr<int64_t>() + at);
+      counted += segment.length;
+    }
+    loss += Backward(inputs, targets, counted, nullptr);
+  }
+  return loss;
+}
+
 double Session::MicroBatch(int64_t index, std::span<const int64_t> ids) {
   const int64_t length = config_.train.seq_len;
   const int64_t count = static_cast<int64_t>(ids.size()) / (length + 1);
@@ -93,14 +129,10 @@ double Session::MicroBatch(int64_t index, std::span<const int64_t> ids) {
   for (int64_t i = 0; i < targets.numel(); ++i)
     step_bytes_ += bytes_per_token_[static_cast<size_t>(target[i])];
 
+  if (config_.data.reset_state) return Documents(ids);
   nn::States* states = nullptr;
   if (config_.train.carry_state) states = &states_[static_cast<size_t>(index)];
-  const at::Tensor hidden =
-      model_.Forward(tokens.slice(1, 0, length).contiguous(), states, config_.train.recompute);
-  const at::Tensor loss =
-      model_.Loss(hidden, targets) * (static_cast<double>(count) / static_cast<double>(rows_));
-  loss.backward();
-  return loss.item<double>();
+  return Backward(tokens.slice(1, 0, length).contiguous(), targets, count * length, states);
 }
 
 // Decides whether the update may be applied.
@@ -161,6 +193,13 @@ Evaluation Session::Validate() const {
       {.seq_len = config_.train.seq_len,
        .max_tokens = config_.train.eval_tokens,
        .batch_tokens = std::max(config_.train.seq_len, config_.train.micro_batch * config_.train.seq_len)});
+}
+
+MemoryFigures Session::MeasureMemory() const {
+  const int64_t length = std::min({kProbeTokens, config_.train.seq_len, data_.valid->tokens()});
+  at::Tensor tokens = at::empty({1, length}, at::kLong);
+  data_.valid->Read(0, {tokens.mutable_data_ptr<int64_t>(), static_cast<size_t>(length)});
+  return train::MeasureMemory(model_, tokens);
 }
 
 }  // namespace lattice::train

@@ -17,6 +17,7 @@
 #include "text/tokenizer.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/memory_figures.h"
 #include "train/optimizer.h"
 
 namespace lattice::train {
@@ -58,6 +59,9 @@ class Session {
   // On the held-out text, which must exist.
   Evaluation Validate() const;
 
+  // Of the memories, on the beginning of the held-out text, which must exist.
+  MemoryFigures MeasureMemory() const;
+
   // What a checkpoint of this moment is made of.
   CheckpointParts Parts() const { return {model_, optimizer_, *tokenizer_, states_, state_}; }
 
@@ -67,7 +71,11 @@ class Session {
   nn::LanguageModel& model() { return model_; }
 
  private:
+  // Forward and backward; the loss weighted by its part of the step's tokens.
   double MicroBatch(int64_t index, std::span<const int64_t> tokens);
+  // The same with every document from the initial state.
+  double Documents(std::span<const int64_t> tokens);
+  double Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted, nn::States* states);
   void Judge(StepResult& result) const;
 
   std::unique_ptr<text::Tokenizer> tokenizer_;

@@ -15,6 +15,7 @@
 #include "train/format.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/report.h"
 #include "train/run_directory.h"
 #include "train/saving.h"
 #include "train/session.h"
@@ -243,17 +244,29 @@ class Run {
     result_.valid_loss = valid.Loss();
     result_.valid_bits_per_byte = valid.BitsPerByte();
     result_.valid_perplexity = valid.Perplexity();
-    metrics_->Write({{"step", state().step},
-                     {"valid_loss", valid.Loss()},
-                     {"valid_bits_per_byte", valid.BitsPerByte()},
-                     {"valid_perplexity", valid.Perplexity()},
-                     {"valid_tokens", valid.tokens},
-                     {"elapsed", Elapsed()}});
+    nlohmann::ordered_json line = {{"step", state().step},
+                                   {"valid_loss", valid.Loss()},
+                                   {"valid_bits_per_byte", valid.BitsPerByte()},
+                                   {"valid_perplexity", valid.Perplexity()},
+                                   {"valid_tokens", valid.tokens},
+                                   {"elapsed", Elapsed()}};
+    for (const auto& [name, layers] : session_.MeasureMemory()) line[name] = layers;
+    metrics_->Write(line);
+    DrawReport();
     progress_.Line(StrCat("validation at step ", state().step, ": ", Fixed(valid.BitsPerByte(), 4),
                           " bits/byte, perplexity ", Fixed(valid.Perplexity(), 3)));
   }
 
+  // A by-product: a page that cannot be written is no reason to stop.
+  void DrawReport() const {
+    try {
+      WriteReport({request_.run}, request_.run / kReportFile);
+    } catch (const Error&) {
+    }
+  }
+
   void Conclude() {
+    DrawReport();
     result_.step = state().step;
     result_.tokens = state().tokens;
     result_.skipped = state().skipped;

@@ -42,6 +42,27 @@ TEST_F(TrainerTest, CarriesStatesOverSegmentsAndOverARestart) {
   EXPECT_EQ(Weights(resumed.checkpoint), Weights(whole.checkpoint));
 }
 
+TEST_F(TrainerTest, DocumentsThatStartAnewDoNotSeeEachOther) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += StrCat("doc ", i % 7, " text\n<|endoftext|>\n");
+  request_.config.data.train = dir_.Put("docs.txt", text).string();
+  const TrainResult carried = Run("carried", 12);
+  request_.config.data.reset_state = true;
+  const TrainResult reset = Run("reset", 12);
+  EXPECT_NE(reset.loss, carried.loss);
+  EXPECT_NEAR(reset.loss, carried.loss, 0.5);
+  request_.config.train.carry_state = true;
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("both", 12); }), {"data.reset_state", "train.carry_state"}));
+}
+
+TEST_F(TrainerTest, ResettingWithoutDocumentsChangesNothing) {
+  const TrainResult plain = Run("plain", 12);
+  request_.config.data.reset_state = true;
+  const TrainResult reset = Run("reset", 12);
+  EXPECT_EQ(reset.loss, plain.loss);
+  EXPECT_EQ(Weights(reset.checkpoint), Weights(plain.checkpoint));
+}
+
 TEST_F(TrainerTest, KeepsTheNewestAndTheMarkedCheckpoints) {
   request_.config.train.keep_last = 1;
   request_.config.train.keep_every = 4;

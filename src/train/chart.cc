@@ -1,0 +1,169 @@
+#include "train/chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "train/format.h"
+
+namespace lattice::train {
+namespace {
+
+constexpr double kWidth = 520, kHeight = 240;
+constexpr double kLeft = 52, kRight = 10, kTop = 8, kBottom = 26;
+constexpr size_t kMostPoints = 400;
+
+// Neighbours are averaged until so many are left: a picture has no room for more.
+Series Thinned(const Series& points) {
+  if (points.size() <= kMostPoints) return points;
+  Series out;
+  const size_t bucket = (points.size() + kMostPoints - 1) / kMostPoints;
+  for (size_t begin = 0; begin < points.size(); begin += bucket) {
+    const size_t end = std::min(points.size(), begin + bucket);
+    double x = 0, y = 0;
+    for (size_t i = begin; i < end; ++i) x += points[i].first, y += points[i].second;
+    out.emplace_back(x / static_cast<double>(end - begin), y / static_cast<double>(end - begin));
+  }
+  return out;
+}
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void Take(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+class Picture {
+ public:
+  explicit Picture(const Chart& chart) : log_(chart.log) {
+    for (const ChartLine& line : chart.lines) {
+      ChartLine kept = line;
+      kept.points.clear();
+      for (const auto& [x, y] : Thinned(line.points)) {
+        if (!std::isfinite(y) || (log_ && y <= 0)) continue;
+        kept.points.emplace_back(x, log_ ? std::log10(y) : y);
+        x_.Take(x);
+        y_.Take(kept.points.back().second);
+      }
+      if (!kept.points.empty()) lines_.push_back(std::move(kept));
+    }
+    if (empty()) return;
+    x_.Take(0);
+    const double room = y_.high > y_.low ? 0.04 * (y_.high - y_.low) : std::max(0.5 * std::abs(y_.low), 1e-9);
+    // A quantity that is never negative does not get an axis that is.
+    const bool positive = !log_ && y_.low >= 0;
+    y_.low = positive ? std::max(0.0, y_.low - room) : y_.low - room;
+    y_.high += room;
+    if (x_.high <= x_.low) x_.high = x_.low + 1;
+  }
+
+  bool empty() const { return lines_.empty(); }
+  const std::vector<ChartLine>& lines() const { return lines_; }
+
+  std::string Svg(const std::string& title) const {
+    std::string out = StrCat("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
+                             Escaped(title), "\">");
+    for (const double tick : Ticks(y_.low, y_.high, 5)) {
+      out += StrCat("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Y(tick),
+                    "\" y2=\"", Y(tick), "\"/><text class=\"tick\" text-anchor=\"end\" x=\"", kLeft - 6,
+                    "\" y=\"", Y(tick) + 3.5, "\">", Label(log_ ? std::pow(10, tick) : tick), "</text>");
+    }
+    for (const double tick : Ticks(x_.low, x_.high, 6)) {
+      out += StrCat("<text class=\"tick\" text-anchor=\"middle\" x=\"", X(tick), "\" y=\"", kHeight - 8,
+                    "\">", Label(tick), "</text>");
+    }
+    for (const ChartLine& line : lines_) out += Line(line);
+    return out + "</svg>";
+  }
+
+ private:
+  static std::string Label(double value) {
+    return std::abs(value) >= 1000 ? CountText(value) : Short(value, 3);
+  }
+  std::string X(double x) const {
+    return Fixed(kLeft + (x - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight), 1);
+  }
+  double YValue(double y) const {
+    return kTop + (y_.high - y) / (y_.high - y_.low) * (kHeight - kTop - kBottom);
+  }
+  double Y(double y) const { return std::round(10 * YValue(y)) / 10; }
+
+  std::string Line(const ChartLine& line) const {
+    std::string path, dots;
+    for (const auto& [x, y] : line.points) {
+      path += StrCat(path.empty() ? "M" : "L", X(x), " ", Y(y));
+      if (line.strong && line.points.size() <= 60) {
+        dots +=
+            StrCat("<circle cx=\"", X(x), "\" cy=\"", Y(y), "\" r=\"2.2\" style=\"fill:", line.color, "\"/>");
+      }
+    }
+    return StrCat("<path class=\"", line.strong ? "line strong" : "line", "\" style=\"stroke:", line.color,
+                  "\" d=\"", path, "\"/>", dots);
+  }
+
+  bool log_;
+  std::vector<ChartLine> lines_;
+  Range x_, y_;
+};
+
+}  // namespace
+
+std::string Escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::vector<double> Ticks(double low, double high, int count) {
+  const double rough = (high - low) / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough) {
+      step = factor * power;
+      break;
+    }
+  }
+  std::vector<double> ticks;
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
+    ticks.push_back(i * step);
+  return ticks;
+}
+
+std::string ChartHtml(const Chart& chart) {
+  const Picture picture(chart);
+  if (picture.empty()) return "";
+  std::string legend;
+  for (const ChartLine& line : picture.lines()) {
+    if (line.label.empty()) continue;
+    const double last = line.points.back().second;
+    legend += StrCat("<span><i style=\"background:", line.color, "\"></i>", Escaped(line.label), " <b>",
+                     Short(chart.log ? std::pow(10, last) : last, 4), "</b></span>");
+  }
+  return StrCat("<figure><h3>", Escaped(chart.title), chart.unit.empty() ? "" : " <small>",
+                Escaped(chart.unit), chart.unit.empty() ? "" : "</small>", "</h3><div class=\"legend\">",
+                legend, "</div>", picture.Svg(chart.title), "</figure>\n");
+}
+
+}  // namespace lattice::train

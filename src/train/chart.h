@@ -1,0 +1,38 @@
+// Line charts as SVG text, coloured by CSS classes so that a page can be light or dark.
+#ifndef LATTICE_TRAIN_CHART_H_
+#define LATTICE_TRAIN_CHART_H_
+
+#include <string>
+#include <vector>
+
+#include "train/run_metrics.h"
+
+namespace lattice::train {
+
+struct ChartLine {
+  std::string label;  // for the legend; empty: none
+  std::string color;  // CSS, such as var(--c0)
+  Series points;
+  bool strong = false;  // drawn thicker, with dots where there are few points
+};
+
+struct Chart {
+  std::string title;
+  std::string unit;
+  std::vector<ChartLine> lines;
+  bool log = false;  // of the values; those that are not positive are left out
+};
+
+// A <figure> with heading, legend and picture; lines without points are left out. Empty when there is nothing
+// to draw.
+std::string ChartHtml(const Chart& chart);
+
+// Text made safe for HTML.
+std::string Escaped(const std::string& text);
+
+// Round values that divide [low, high] into about `count` parts.
+std::vector<double> Ticks(double low, double high, int count);
+
+}  // namespace lattice::train
+
+#endif  // LATTICE_TRAIN_CHART_H_

@@ -1,0 +1,59 @@
+#include "train/report.h"
+
+#include <gtest/gtest.h>
+
+#include "io/file.h"
+#include "io/testing.h"
+#include "train/chart.h"
+
+namespace lattice::train {
+namespace {
+
+constexpr const char* kLines = R"({"step":1,"loss":3.0,"lr":0.1}
+{"step":2,"loss":2.0,"lr":0.2}
+{"step":2,"valid_loss":2.5,"novelty":[0.5,0.7]}
+{"step":3,"skipped":"loss <spike>","loss":"9"}
+{"step":1,"rolled_back_from":3}
+{"step":2,"loss":1.0}
+{"step":3,"lo)";
+
+TEST(RunMetrics, AreWhatWasMadeLast) {
+  const io::TestDir dir;
+  dir.Put("metrics.jsonl", kLines);
+  const RunMetrics run = ReadRunMetrics(dir.path());
+  EXPECT_EQ(run.Get("loss"), (Series{{1, 3}, {2, 1}}));
+  EXPECT_EQ(run.Get("lr"), (Series{{1, 0.1}}));
+  EXPECT_TRUE(run.Get("valid_loss").empty()) << "rolled back";
+  ASSERT_EQ(run.events.size(), 2u);
+  EXPECT_EQ(run.events[1].second, "rolled back from step 3");
+}
+
+TEST(Report, DrawsOneRunAndSeveral) {
+  const io::TestDir dir;
+  std::filesystem::create_directory(dir / "a");
+  std::filesystem::create_directory(dir / "b");
+  dir.Put("a/metrics.jsonl", kLines);
+  dir.Put("b/metrics.jsonl", R"({"step":4,"loss":1.0,"novelty":[0.5,0.7]})");
+  WriteReport({dir / "a"}, dir / "one.html");
+  const std::string one = io::ReadFile(dir / "one.html");
+  EXPECT_TRUE(io::Says(one, {"<h1>a</h1>", "Loss", "<svg", "prefers-color-scheme", "loss &lt;spike&gt;"}));
+  EXPECT_EQ(one.find("http"), std::string::npos) << "the page needs nothing but itself";
+  WriteReport({dir / "a", dir / "b"}, dir / "two.html");
+  EXPECT_TRUE(io::Says(io::ReadFile(dir / "two.html"), {"2 runs compared", "Novelty"}));
+}
+
+TEST(Report, NamesWhatIsNoRun) {
+  const io::TestDir dir;
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadRunMetrics(dir.path()); }), {"no metrics.jsonl"}));
+  dir.Put("metrics.jsonl", "nonsense\n");
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadRunMetrics(dir.path()); }), {"holds no metrics"}));
+}
+
+TEST(Chart, HasRoundTicks) {
+  EXPECT_EQ(Ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(Ticks(3, 1180, 5).size(), 2u);
+  EXPECT_EQ(ChartHtml({"Loss", "", {{"a", "red", {}}}}), "");
+}
+
+}  // namespace
+}  // namespace lattice::train

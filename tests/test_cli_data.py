@@ -1,0 +1,102 @@
+"""`lattice data`: every form of a corpus gives the same tokens, and bad input is named."""
+
+import gzip
+import json
+import lzma
+import random
+
+import pytest
+from cli_program import TINY, metrics, ok, run, settings
+
+pyarrow = pytest.importorskip("pyarrow")
+import pyarrow.parquet  # noqa: E402
+
+TEXTS = [f"Document {i}: " + " ".join(f"word{i * j % 31}" for j in range(i % 50)) + ("\n" if i % 3 else " é\n") for i in range(400)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus")
+    plain = "".join(text + "<|endoftext|>\n" for text in TEXTS).encode()
+    lines = "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(TEXTS)).encode()
+    (path / "a.txt").write_bytes(plain)
+    (path / "a.jsonl").write_bytes(lines)
+    for name, content in (("a.txt", plain), ("a.jsonl", lines)):
+        (path / f"{name}.gz").write_bytes(gzip.compress(content))
+        (path / f"{name}.xz").write_bytes(lzma.compress(content))
+        with pyarrow.CompressedOutputStream(str(path / f"{name}.zst"), "zstd") as file:
+            file.write(content)
+    table = pyarrow.table({"id": list(range(len(TEXTS))), "text": TEXTS})
+    pyarrow.parquet.write_table(table, path / "a.parquet", row_group_size=37, compression="zstd")
+    ok("tokenizer", "train", "--data", path / "a.txt", "--vocab", 305, "--out", path / "t.model")
+    return path
+
+
+def content(directory):
+    index = json.loads((directory / "index.json").read_text())
+    return index["fingerprint"], index["documents"]
+
+
+@pytest.mark.parametrize("tokenizer", ["bytes", "t.model"])
+def test_every_form_gives_the_same_tokens(corpus, tmp_path, tokenizer):
+    spec = tokenizer if tokenizer == "bytes" else corpus / tokenizer
+    files = sorted(path for path in corpus.iterdir() if path.name.startswith("a."))
+    assert len(files) == 9
+    found = {}
+    for file in files:
+        ok("data", "pack", file, "--out", tmp_path / file.name, "--tokenizer", spec, "--threads", 2)
+        found[file.name] = content(tmp_path / file.name)
+    assert set(found.values()) == {found["a.txt"]}, found
+    assert found["a.txt"][1] == len(TEXTS)
+
+
+def test_shards_are_trained_on(corpus, tmp_path):
+    ok("data", "pack", corpus / "a.jsonl", "--out", tmp_path / "shards", "--shard-tokens", 9000)
+    assert "whole" in ok("data", "check", tmp_path / "shards", "--tokenizer", "bytes")
+    ok("train", "--data", tmp_path / "shards", "--out", tmp_path / "run", *settings(*TINY, "train.steps=30"))
+    lines = [line for line in metrics(tmp_path / "run") if "loss" in line]
+    assert lines[-1]["bits_per_byte"] < 0.75 * lines[0]["bits_per_byte"]
+    other = run("train", "--data", tmp_path / "shards", "--out", tmp_path / "r", *settings(*TINY, f"data.tokenizer={corpus / 't.model'}"))
+    assert other.returncode == 1 and "another tokenizer" in other.stderr
+
+
+def test_damaged_shards_are_noticed(corpus, tmp_path):
+    ok("data", "pack", corpus / "a.txt", "--out", tmp_path / "s", "--shard-tokens", 20000)
+    files = sorted((tmp_path / "s").iterdir())
+    assert len(files) >= 2
+    chance = random.Random(5)
+    for file in files:
+        whole = file.read_bytes()
+        for _ in range(3):
+            at = chance.randrange(len(whole))
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:])
+            assert run("data", "check", tmp_path / "s").returncode == 1, (file, at)
+        file.write_bytes(whole[: len(whole) // 2])
+        assert run("data", "check", tmp_path / "s").returncode == 1
+        file.write_bytes(whole)
+    assert run("data", "check", tmp_path / "s").returncode == 0
+
+
+def test_bad_input_is_named(corpus, tmp_path):
+    def wrong(*args):
+        result = run(*args)
+        assert result.returncode == 1, result.stdout
+        return result.stderr
+
+    assert "there are: id, text" in wrong("data", "pack", corpus / "a.parquet", "--out", tmp_path / "o", "--field", "body")
+    assert "holds no text" in wrong("data", "pack", corpus / "a.parquet", "--out", tmp_path / "o", "--field", "id")
+    (tmp_path / "x.parquet").write_bytes(b"nonsense" * 100)
+    assert "x.parquet" in wrong("data", "pack", tmp_path / "x.parquet", "--out", tmp_path / "o")
+    (tmp_path / "x.jsonl.bz2").write_bytes(b"BZh")
+    assert ".bz2" in wrong("data", "pack", tmp_path / "x.jsonl.bz2", "--out", tmp_path / "o")
+    (tmp_path / "empty").mkdir()
+    assert "no complete set" in wrong("data", "check", tmp_path / "empty")
+    assert "neither token shards nor" in wrong("train", "--data", tmp_path / "empty", "--out", tmp_path / "r")
+    (tmp_path / "y.jsonl").write_text('{"text": "good"}\n{"text": "cut\n' + "[]\n")
+    out = ok("data", "pack", tmp_path / "y.jsonl", "--out", tmp_path / "y")
+    assert "2 malformed lines" in out and "y.jsonl:2" in out
+
+
+def test_help_shows_an_example():
+    for command in (["data"], ["data", "pack"], ["data", "check"]):
+        assert "Example: ./lattice data" in ok(*command, "--help")
