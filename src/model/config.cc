@@ -31,6 +31,10 @@ void ValidateMixer(const ModelConfig& model) {
   Check(model.method != Method::kExact || model.normalize != Normalize::kChunk,
         "[config] model.normalize = \"chunk\" needs method linear1 or linear2; with the exact recurrence use "
         "token");
+  Check(model.sweeps == 1 || model.method == Method::kLinear2, "[config] model.sweeps is ", model.sweeps,
+        " but sweeps refine linear2 only; set model.method to linear2, or sweeps to 1");
+  Check(model.lam == 0 || model.method == Method::kExact,
+        "[config] model.lam needs the exact recurrence; set model.method to exact, or lam to 0");
   Check(!mixer.needs_state || model.state_init != StateInit::kZeros, "[config] ", model.mixer,
         " cannot start from a zero state; set model.state_init to sphere, normal or auto");
 }

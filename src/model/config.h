@@ -42,6 +42,7 @@ struct ModelConfig {
   Normalize normalize = Normalize::kToken;
   Method method = Method::kExact;
   int64_t chunk = 1;
+  int64_t sweeps = 1;
   double lam = 0;
   double gamma_bias = 0;
   double mu_bias = 4;

@@ -145,6 +145,7 @@ constexpr Key kKeys[] = {
     Option<&Model::normalize>("normalize", "normalisation of the slots (lattice mixers)"),
     Option<&Model::method>("method", "the exact recurrence, or a chunk approximation (lattice mixers)"),
     Option<&Model::chunk>("chunk", "tokens per chunk of the approximations", {1, 65536}),
+    Option<&Model::sweeps>("sweeps", "sweeps that refine linear2; 1 is linear2 itself", {1, 65536}),
     Option<&Model::lam>("lam", "l1 shrinkage of the slots, times gamma (lattice mixers)", kNotNegative),
     Option<&Model::gamma_bias>("gamma_bias", "initial bias of the write gate (mlstm: input gate)"),
     Option<&Model::mu_bias>("mu_bias", "initial bias of the forget gate"),

@@ -31,6 +31,18 @@ struct Conv {
   }
 };
 
+const char* NormalizeName(model::Normalize normalize) {
+  return normalize == model::Normalize::kNone    ? "none"
+         : normalize == model::Normalize::kChunk ? "chunk"
+                                                 : "token";
+}
+
+const char* MethodName(model::Method method) {
+  return method == model::Method::kLinear1   ? "linear1"
+         : method == model::Method::kLinear2 ? "linear2"
+                                             : "exact";
+}
+
 class MemoryBlock : public Block {
  public:
   MemoryBlock(const model::ModelConfig& config, const Lookup& parameter)
@@ -122,7 +134,10 @@ class MemoryBlock : public Block {
     if (!mixer_.objective.empty()) {
       ScanOptions options;
       options.objective = mixer_.objective;
-      options.normalize = config_.normalize == model::Normalize::kNone ? "none" : "token";
+      options.normalize = NormalizeName(config_.normalize);
+      options.method = MethodName(config_.method);
+      options.chunk = config_.chunk;
+      options.sweeps = config_.sweeps;
       options.mu = gates.mu;
       if (config_.lam > 0) options.lam = at::full({}, config_.lam, q.options()).expand(gates.gamma->sizes());
       result = Scan(q, k, v, *gates.gamma, *initial, options);
@@ -151,10 +166,6 @@ class MemoryBlock : public Block {
 }  // namespace
 
 std::unique_ptr<Block> MakeMemoryBlock(const model::ModelConfig& config, const Lookup& parameter) {
-  Check(config.method == model::Method::kExact && config.normalize != model::Normalize::kChunk,
-        "[model] only the exact recurrence can be trained so far; set model.method=exact and "
-        "model.normalize=token "
-        "or none");
   return std::make_unique<MemoryBlock>(config, parameter);
 }
 

@@ -11,6 +11,8 @@ using at::Tensor;
 
 // The most that a sweep may still change of a slot, relative to its length, for a head to be trusted.
 constexpr double kChangeLimit = 0.5;
+// The most that any sweep on the way may change: beyond it, gradients through the sweeps overflow.
+constexpr double kWildLimit = 10;
 // How far slots may be from the length the exact recurrence gives them, relative to it.
 constexpr double kDriftLimit = 0.25;
 // Sweeps that a tolerance is given before the chunk is halved.
@@ -41,7 +43,7 @@ Swept Sweep(const ChunkForm& form, const ChunkTokens& x, const Tensor& S) {
   const int64_t most = std::min(form.sweeps, x.k.size(-2));
   const double limit = form.tolerance.value_or(kChangeLimit);
   ChunkTerms terms = FrozenTerms(form, x, S);
-  Tensor change;
+  Tensor change, wildest;
   {
     const Tensor s = SlotLengths(S).detach();
     for (int64_t sweep = 1; sweep < most; ++sweep) {
@@ -49,6 +51,7 @@ Swept Sweep(const ChunkForm& form, const ChunkTokens& x, const Tensor& S) {
       {
         at::NoGradGuard guard;
         change = Change(next, terms, s);
+        wildest = wildest.defined() ? at::maximum(wildest, change) : change;
       }
       terms = std::move(next);
       if (!form.tolerance.has_value()) continue;
@@ -58,7 +61,7 @@ Swept Sweep(const ChunkForm& form, const ChunkTokens& x, const Tensor& S) {
   auto [y, state] = ApplyTerms(form, x, S, terms);
   at::NoGradGuard guard;
   Tensor settled = Worst(y.abs()).isfinite() & (Drift(form, x, S, terms, state) <= kDriftLimit);
-  if (change.defined()) settled = settled & (change <= limit);
+  if (change.defined()) settled = settled & (change <= limit) & (wildest <= kWildLimit);
   return {y, state, settled};
 }
 
