@@ -147,7 +147,7 @@ std::vector<double> Ticks(double low, double high, int count) {
   }
   std::vector<double> ticks;
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
-    ticks.push_back(i * step);
+    ticks.push_back(i * step + 0.0);  // -0 becomes 0
   return ticks;
 }
 
@@ -157,9 +157,9 @@ std::string ChartHtml(const Chart& chart) {
   std::string legend;
   for (const ChartLine& line : picture.lines()) {
     if (line.label.empty()) continue;
-    const double last = line.points.back().second;
+    const double last = chart.log ? std::pow(10, line.points.back().second) : line.points.back().second;
     legend += StrCat("<span><i style=\"background:", line.color, "\"></i>", Escaped(line.label), " <b>",
-                     Short(chart.log ? std::pow(10, last) : last, 4), "</b></span>");
+                     std::abs(last) >= 1000 ? CountText(last) : Short(last, 4), "</b></span>");
   }
   return StrCat("<figure><h3>", Escaped(chart.title), chart.unit.empty() ? "" : " <small>",
                 Escaped(chart.unit), chart.unit.empty() ? "" : "</small>", "</h3><div class=\"legend\">",

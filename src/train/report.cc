@@ -39,10 +39,10 @@ struct MemoryChart {
   const char* unit;
 };
 constexpr MemoryChart kMemoryCharts[] = {
-    {"write_intensity", "Write intensity", "mean of the write gate times |k|, per token"},
+    {"write_intensity", "Write intensity", "what one token writes, relative to the length of the slot"},
     {"novelty", "Novelty",
      "|h perpendicular to the slot| / |h|: what a token adds that the slot does not hold"},
-    {"beta", "Normalisation beta", "1: the slot kept its direction; smaller: it was turned"},
+    {"beta", "Normalisation beta", "factor that gives a slot its length back after a token"},
     {"slot_similarity", "Slot similarity", "mean |cosine| between the slots of a head"},
     {"effective_rank", "Effective rank",
      "exp of the entropy of the state's singular values, as a part of the slots"},
