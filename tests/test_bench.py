@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
-SCAN, RULES = BENCH / "scan", BENCH / "rules"
+SCAN, RULES, CHUNK = BENCH / "scan", BENCH / "rules", BENCH / "chunk"
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def call(script, *arguments):
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("folder", [SCAN, RULES], ids=["scan", "rules"])
+@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK], ids=["scan", "rules", "chunk"])
 def test_help_has_an_example(folder):
     done = call(folder / "bench.py", "--help")
     assert done.returncode == 0 and "Example: ./lattice bench" in done.stdout
