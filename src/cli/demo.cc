@@ -10,9 +10,9 @@
 
 #include "cli/command.h"
 #include "cli/demo_recall.h"
-#include "cli/text_generation.h"
 #include "model/config.h"
 #include "model/tensors.h"
+#include "runtime/generator.h"
 #include "train/format.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
@@ -71,11 +71,12 @@ train::TrainRequest Request(const Options& options, const model::Config& config)
 
 void ShowSample(const fs::path& run, int64_t tokens) {
   std::cout << "\nA sample, continuing \"" << kPrompt << "\":\n\n" << kPrompt;
-  GenerationOptions options;
+  runtime::GenerationOptions options;
   options.tokens = tokens;
   options.sampler = {.temperature = 0.7, .top_k = 0, .top_p = 0.95};
-  Generator(run, 0).Generate(kPrompt, options,
-                             [](std::string_view text) { std::cout << text << std::flush; });
+  runtime::Generator(train::FindCheckpoint(run), 0).Generate(kPrompt, options, [](std::string_view text) {
+    std::cout << text << std::flush;
+  });
   std::cout << "\n";
 }
 

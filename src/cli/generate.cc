@@ -7,8 +7,9 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/text_generation.h"
+#include "runtime/generator.h"
 #include "train/format.h"
+#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
@@ -17,17 +18,17 @@ struct Options {
   std::string model;
   std::string prompt;
   int threads = 0;
-  GenerationOptions generation;
+  runtime::GenerationOptions generation;
 };
 
 std::string ReadAll(std::istream& input) { return {std::istreambuf_iterator<char>(input), {}}; }
 
 int Generate(const Options& options) {
   const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
-  Generator generator(options.model, options.threads);
+  runtime::Generator generator(train::FindCheckpoint(options.model), options.threads);
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   if (terminal && options.prompt != "-") std::cout << "\033[2m" << prompt << "\033[0m" << std::flush;
-  const GenerationFigures figures = generator.Generate(
+  const runtime::GenerationFigures figures = generator.Generate(
       prompt, options.generation, [](std::string_view text) { std::cout << text << std::flush; });
   std::cout << std::endl;
   if (terminal) {
@@ -39,30 +40,42 @@ int Generate(const Options& options) {
   return 0;
 }
 
+void AddSampling(CLI::App& command, runtime::SamplerOptions& sampler) {
+  command.add_option("--temperature", sampler.temperature, "0: always the most likely token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  command.add_option("--top-k", sampler.top_k, "choose among the k most likely; 0: among all")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  command.add_option("--top-p", sampler.top_p, "choose among the most likely with this probability together")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--min-p", sampler.min_p,
+                  "leave out what is less likely than this share of the most likely")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--repetition-penalty", sampler.repetition_penalty,
+                  "makes the last 64 tokens less likely; 1: off")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 100.0));
+  command.add_option("--seed", sampler.seed, "the same seed gives the same text")->capture_default_str();
+}
+
 }  // namespace
 
 void AddGenerate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   const auto options = std::make_shared<Options>();
-  SamplerOptions& sampler = options->generation.sampler;
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--prompt", options->prompt, "text to continue; - reads standard input");
   command->add_option("--tokens", options->generation.tokens, "tokens to make")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  command->add_option("--temperature", sampler.temperature, "0: always the most likely token")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--top-k", sampler.top_k, "choose among the k most likely; 0: among all")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
-  command->add_option("--top-p", sampler.top_p, "choose among the most likely with this probability together")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--seed", options->generation.seed, "the same seed gives the same text")
-      ->capture_default_str();
+  AddSampling(*command, options->generation.sampler);
   command->add_option("--threads", options->threads, "threads; default: all cores")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 1024));
   command->footer(
       "Example: ./lattice generate --model runs/book-lattice_dec-1 --prompt \"It was\" --tokens 200 --seed "
       "1");

@@ -79,6 +79,7 @@ Engine::Engine(std::shared_ptr<const Model> model, int threads)
 Engine::~Engine() = default;
 
 const Model& Engine::model() const { return *work_->model; }
+Session Engine::NewSession() const { return Session(work_->model); }
 int Engine::threads() const { return work_->threads.threads(); }
 
 void Engine::Run(std::span<const Feed> feeds) {

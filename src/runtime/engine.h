@@ -51,6 +51,8 @@ class Engine {
 
   const Model& model() const;
   int threads() const;
+  // A session of this engine's model that has read nothing.
+  Session NewSession() const;
 
   // Appends each feed's tokens to its session. Feeds may be of different lengths: a step of 16 sessions, a
   // prompt, or a prompt beside 15 steps. No feed influences another, not in one bit. Throws Error before

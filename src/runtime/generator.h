@@ -1,6 +1,6 @@
-// Text from a trained model, token by token. This header needs no torch.
-#ifndef LATTICE_CLI_TEXT_GENERATION_H_
-#define LATTICE_CLI_TEXT_GENERATION_H_
+// Text from a trained model, token by token.
+#ifndef LATTICE_RUNTIME_GENERATOR_H_
+#define LATTICE_RUNTIME_GENERATOR_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -8,14 +8,13 @@
 #include <memory>
 #include <string_view>
 
-#include "cli/sampler.h"
+#include "runtime/sampler.h"
 
-namespace lattice::cli {
+namespace lattice::runtime {
 
 struct GenerationOptions {
   int64_t tokens = 256;
   SamplerOptions sampler;
-  uint64_t seed = 0;
 };
 
 struct GenerationFigures {
@@ -29,9 +28,9 @@ struct GenerationFigures {
 // every token is one step of the recurrence.
 class Generator {
  public:
-  // A run or a checkpoint. Throws Error when it is neither, damaged or of another kind. `threads` 0: as torch
-  // chooses.
-  Generator(const std::filesystem::path& model, int threads);
+  // A checkpoint with its tokenizer. Throws Error when it is damaged or of another kind, or when the
+  // tokenizer does not belong to the model. `threads` 0: one per core.
+  Generator(const std::filesystem::path& checkpoint, int threads);
   ~Generator();
 
   // Hands pieces of text to `show` as they are certain: whole UTF-8 characters, always. Ends at the
@@ -44,6 +43,6 @@ class Generator {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace lattice::cli
+}  // namespace lattice::runtime
 
-#endif  // LATTICE_CLI_TEXT_GENERATION_H_
+#endif  // LATTICE_RUNTIME_GENERATOR_H_

@@ -1,0 +1,63 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "io/file.h"
+#include "model/checkpoint.h"
+#include "runtime/weights.h"
+#include "text/tokenizer.h"
+#include "train/format.h"
+#include "train/run_directory.h"
+
+namespace lattice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string model;
+  std::string to;
+  std::string out;
+};
+
+std::string_view TorchName(runtime::WeightFormat format) {
+  return format == runtime::WeightFormat::kBf16 ? "bfloat16" : "float32";
+}
+
+int Convert(const Options& options) {
+  const runtime::WeightFormat format = AsUsage([&] { return runtime::FormatNamed(options.to); });
+  const fs::path from = train::FindCheckpoint(options.model);
+  const fs::path to = options.out;
+  if (fs::exists(to) && fs::equivalent(from, to)) {
+    throw UsageError("--out is the checkpoint itself; choose another directory, the original is kept");
+  }
+  const model::ModelConfig config = model::ReadModelConfig(from);
+  const runtime::Weights weights(config, from / model::kWeightsFile, format);
+  io::MakeDirectories(to);
+  runtime::WriteWeights(config, weights, to / model::kWeightsFile);
+  io::WriteFileAtomic(to / model::kConfigFile, model::ModelToJson(config, TorchName(format)));
+  text::SaveTokenizer(*text::OpenTokenizer(from.string()), to);
+  const auto size = [](const fs::path& directory) {
+    return train::BytesText(static_cast<int64_t>(fs::file_size(directory / model::kWeightsFile)));
+  };
+  std::cout << to.string() << ": " << size(to) << " (was " << size(from) << ")\n";
+  return 0;
+}
+
+}  // namespace
+
+void AddConvert(CLI::App& app, Chosen& chosen) {
+  CLI::App* command =
+      app.add_subcommand("convert", "Write a checkpoint with smaller weights, to run it faster");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "run directory or checkpoint")->required();
+  command->add_option("--to", options->to, "bf16, int8 or float32")->required();
+  command->add_option("--out", options->out, "directory of the new checkpoint")->required();
+  command->footer("Example: ./lattice convert --model runs/book-lattice_dec-1 --to int8 --out book-int8");
+  command->callback([options, &chosen] { chosen = [options] { return Convert(*options); }; });
+}
+
+}  // namespace lattice::cli

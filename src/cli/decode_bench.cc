@@ -1,0 +1,117 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/decode_figures.h"
+#include "kernels/isa.h"
+#include "model/config.h"
+#include "runtime/weights.h"
+#include "train/format.h"
+#include "train/run_directory.h"
+
+namespace lattice::cli {
+namespace {
+
+struct Options {
+  std::string config = "configs/110m.toml";
+  std::string model;
+  std::vector<std::string> overrides;
+  std::vector<std::string> formats = {"float32", "bf16", "int8"};
+  DecodeBenchOptions bench;
+  bool json = false;
+};
+
+using train::Fixed;
+
+std::shared_ptr<const runtime::Model> Open(const Options& options, runtime::WeightFormat format) {
+  if (!options.model.empty()) return runtime::Model::Load(train::FindCheckpoint(options.model), format);
+  model::ModelConfig config =
+      AsUsage([&] { return model::LoadConfig(options.config, options.overrides).model; });
+  if (config.vocab_size == 0) config.vocab_size = 257;
+  return runtime::Model::Untrained(config, 1, format);
+}
+
+nlohmann::ordered_json ToJson(const std::string& format, const DecodeFigures& f) {
+  nlohmann::ordered_json decode, batch;
+  for (const auto& [context, rate] : f.decode) decode[std::to_string(context)] = rate;
+  for (const auto& [sessions, rate] : f.batch) batch[std::to_string(sessions)] = rate;
+  return {{"format", format},
+          {"weight_bytes_per_token", f.weight_bytes},
+          {"session_bytes", f.session_bytes},
+          {"read_bandwidth", f.read_bandwidth},
+          {"bandwidth_share", f.BandwidthShare()},
+          {"decode_tokens_per_second_by_context", decode},
+          {"decode_tokens_per_second_by_sessions", batch},
+          {"prefill_512_tokens_per_second", f.prefill},
+          {"prefill_flops", f.prefill_rate},
+          {"matmul_flops", f.product_rate},
+          {"first_token_seconds", f.first_token},
+          {"first_token_seconds_cached", f.first_token_cached}};
+}
+
+void Print(const std::string& format, const DecodeFigures& f) {
+  std::cout << format << ": " << train::BytesText(f.weight_bytes) << " a token, memory reads at "
+            << Fixed(f.read_bandwidth / 1e9, 1) << " GB/s, a session is " << train::BytesText(f.session_bytes)
+            << "\n";
+  for (const auto& [context, rate] : f.decode)
+    std::cout << "  decode behind " << train::Grouped(context) << " tokens: " << Fixed(rate, 1)
+              << " tokens/s\n";
+  std::cout << "  of what the bandwidth allows: " << Fixed(100 * f.BandwidthShare(), 1) << " %\n";
+  for (const auto& [sessions, rate] : f.batch)
+    std::cout << "  " << sessions << " sessions: " << Fixed(rate, 1) << " tokens/s, "
+              << Fixed(rate / f.batch[0].second, 2) << " x\n";
+  std::cout << "  prefill of 512: " << Fixed(f.prefill, 0) << " tokens/s, " << Fixed(f.prefill_rate / 1e9, 0)
+            << " of " << Fixed(f.product_rate / 1e9, 0) << " GFLOP/s of the product alone\n"
+            << "  first token of a 512-token prompt: " << Fixed(1e3 * f.first_token, 1)
+            << " ms, with the prefix cache " << Fixed(1e3 * f.first_token_cached, 1) << " ms\n";
+}
+
+int Bench(const Options& options) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& name : options.formats) {
+    const auto format = AsUsage([&] { return runtime::FormatNamed(name); });
+    const DecodeFigures figures = MeasureDecode(Open(options, format), options.bench);
+    if (options.json) {
+      all.push_back(ToJson(name, figures));
+    } else {
+      Print(name, figures);
+    }
+  }
+  if (options.json) {
+    const nlohmann::ordered_json object = {{"isa", kernels::CurrentIsa()}, {"formats", all}};
+    std::cout << object.dump(2) << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddDecodeBench(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("bench", "Measure decoding, batches and prompts");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--config", options->config, "untrained model of this configuration")
+      ->capture_default_str();
+  command->add_option("--model", options->model, "run directory or checkpoint, instead of --config");
+  command->add_option("--set", options->overrides, "section.key=value, overrides the configuration");
+  command->add_option("--format", options->formats, "float32, bf16, int8")->delimiter(',');
+  command->add_option("--contexts", options->bench.contexts, "tokens read before decoding, ascending")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  command->add_option("--batch", options->bench.batches, "sessions decoded together")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  command->add_option("--seconds", options->bench.seconds, "time per figure")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 600.0));
+  command->add_option("--threads", options->bench.threads, "threads; default: all cores")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer("Example: ./lattice bench decode --format int8 --contexts 0,1024 --json");
+  command->callback([options, &chosen] { chosen = [options] { return Bench(*options); }; });
+}
+
+}  // namespace lattice::cli

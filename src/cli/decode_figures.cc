@@ -1,0 +1,140 @@
+#include "cli/decode_figures.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "base/thread_pool.h"
+#include "kernels/read_bytes.h"
+#include "runtime/engine.h"
+#include "runtime/model_parts.h"
+#include "runtime/prefix_cache.h"
+
+namespace lattice::cli {
+namespace {
+
+using runtime::Engine;
+using runtime::Feed;
+using runtime::Session;
+
+constexpr int64_t kPrompt = 512;
+
+// Median of the seconds that calls of `action` take, for about `seconds` and at least five calls.
+template <typename Action>
+double MedianSeconds(double seconds, const Action& action) {
+  std::vector<double> times;
+  double total = 0;
+  while (total < seconds || times.size() < 5) {
+    const auto start = std::chrono::steady_clock::now();
+    action();
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    total += times.back();
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+std::vector<int32_t> Prompt(const runtime::Model& model, int64_t count) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>((i * 7919 + 13) % model.config().vocab_size));
+  return tokens;
+}
+
+double ReadBandwidth(int64_t bytes, ThreadPool& pool, double seconds) {
+  const runtime::Block buffer(static_cast<size_t>(bytes));
+  std::fill_n(buffer.data(), bytes, std::byte{1});
+  std::atomic<uint64_t> sink{0};
+  constexpr int64_t kPiece = 1 << 20;
+  const double time = MedianSeconds(seconds, [&] {
+    pool.For(bytes / kPiece, 4, [&](int64_t first, int64_t last) {
+      sink += kernels::ReadBytes(buffer.data() + first * kPiece, (last - first) * kPiece);
+    });
+  });
+  return static_cast<double>(bytes) / time;
+}
+
+// Operations a second of the products of one block, with 512 rows of activations.
+double ProductRate(const runtime::Model& model, ThreadPool& pool, double seconds) {
+  const runtime::BlockParts& block = model.parts().blocks[0];
+  const runtime::WeightMatrix& w = block.ffn_gate;
+  std::vector<float> x(static_cast<size_t>(kPrompt * w.cols), 0.5f), y(static_cast<size_t>(kPrompt * w.rows));
+  const auto planes = static_cast<size_t>(kPrompt * kernels::Int8Rows::Stride(w.cols));
+  std::vector<int8_t> high(planes), low(planes);
+  std::vector<float> scales(kPrompt);
+  std::vector<int64_t> sums(kPrompt);
+  kernels::MatMul product = {
+      w, kPrompt, x.data(), {high.data(), low.data(), scales.data(), sums.data()}, y.data()};
+  kernels::QuantizeRows(x.data(), w.cols, product.x8, 0, kPrompt);
+  const double time = MedianSeconds(seconds, [&] {
+    pool.For(w.rows, 64, [&](int64_t first, int64_t last) { kernels::MatMulRows(product, first, last); });
+  });
+  return 2.0 * static_cast<double>(kPrompt * w.cols * w.rows) / time;
+}
+
+void MeasurePrefill(Engine& engine, double seconds, DecodeFigures& figures) {
+  const std::vector<int32_t> prompt = Prompt(engine.model(), kPrompt);
+  const double time = MedianSeconds(seconds, [&] {
+    Session session = engine.NewSession();
+    engine.Append(session, prompt);
+  });
+  figures.first_token = time;
+  figures.prefill = static_cast<double>(kPrompt) / time;
+  const auto& parts = engine.model().parts();
+  double elements = static_cast<double>(parts.head.rows * parts.head.cols) / kPrompt;
+  for (const runtime::BlockParts& b : parts.blocks) {
+    for (const runtime::WeightMatrix* w :
+         {&b.qk, &b.q, &b.k, &b.v, &b.gate, &b.out, &b.ffn_gate, &b.ffn_up, &b.ffn_down})
+      elements += static_cast<double>(w->rows * w->cols);
+  }
+  figures.prefill_rate = 2 * elements * figures.prefill;
+
+  runtime::PrefixCache cache(int64_t{1} << 40);
+  Session session = engine.NewSession();
+  const auto shared = std::span(prompt).first(kPrompt - 1);
+  engine.Append(session, shared);
+  cache.Put(shared, session.Checkpoint());
+  figures.first_token_cached = MedianSeconds(0.1, [&] {
+    const runtime::PrefixCache::Hit hit = cache.Find(prompt);
+    session.Rewind(hit.state);
+    engine.Append(session, std::span(prompt).subspan(static_cast<size_t>(hit.tokens)));
+  });
+}
+
+}  // namespace
+
+DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const DecodeBenchOptions& options) {
+  DecodeFigures figures;
+  figures.weight_bytes = model->BytesPerToken();
+  {
+    ThreadPool pool(options.threads);
+    figures.read_bandwidth = ReadBandwidth(figures.weight_bytes, pool, options.seconds);
+    figures.product_rate = ProductRate(*model, pool, options.seconds / 2);
+  }
+  Engine engine(model, options.threads);
+  Session session = engine.NewSession();
+  figures.session_bytes = session.Bytes();
+  const std::vector<int32_t> block = Prompt(*model, kPrompt);
+  int32_t token = 1;
+  for (const int64_t context : options.contexts) {
+    while (session.position() < context) {
+      const auto count = static_cast<size_t>(std::min(kPrompt, context - session.position()));
+      const Feed feed = {&session, std::span(block).first(count), runtime::Want::kNone};
+      engine.Run({&feed, 1});
+    }
+    const double time = MedianSeconds(options.seconds, [&] { engine.Append(session, {&token, 1}); });
+    figures.decode.push_back({context, 1 / time});
+  }
+  for (const int64_t count : options.batches) {
+    std::vector<Session> sessions;
+    std::vector<Feed> feeds;
+    for (int64_t i = 0; i < count; ++i) sessions.push_back(engine.NewSession());
+    for (Session& each : sessions) feeds.push_back({&each, {&token, 1}});
+    const double time = MedianSeconds(options.seconds / 2, [&] { engine.Run(feeds); });
+    figures.batch.push_back({count, static_cast<double>(count) / time});
+  }
+  MeasurePrefill(engine, options.seconds, figures);
+  return figures;
+}
+
+}  // namespace lattice::cli

@@ -1,0 +1,74 @@
+#include "runtime/generator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/engine.h"
+#include "text/stream_decoder.h"
+#include "text/tokenizer.h"
+
+namespace lattice::runtime {
+namespace {
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+struct Generator::Parts {
+  Parts(const std::filesystem::path& checkpoint, int threads)
+      : tokenizer(text::OpenTokenizer(checkpoint.string())), engine(Model::Load(checkpoint), threads) {
+    const int64_t known = engine.model().config().vocab_size;
+    Check(tokenizer->vocab_size() <= known, "[generate] the tokenizer in ", checkpoint.string(), " has ",
+          tokenizer->vocab_size(), " ids but the model knows ", known, "; they do not belong together");
+  }
+
+  // Logits behind the last of `ids`; the model may know more ids than the tokenizer, for a round size.
+  std::span<const float> Read(Session& session, std::span<const int32_t> ids) {
+    return engine.Append(session, ids).first(static_cast<size_t>(tokenizer->vocab_size()));
+  }
+
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  Engine engine;
+};
+
+Generator::Generator(const std::filesystem::path& checkpoint, int threads)
+    : parts_(std::make_unique<Parts>(checkpoint, threads)) {}
+
+Generator::~Generator() = default;
+
+GenerationFigures Generator::Generate(std::string_view prompt, const GenerationOptions& options,
+                                      const std::function<void(std::string_view)>& show) {
+  const text::Tokenizer& tokenizer = *parts_->tokenizer;
+  const int32_t eot = tokenizer.special().eot;
+  std::vector<int32_t> ids = tokenizer.Encode(prompt);
+  // Without a prompt the text begins as a document does: behind the end of another.
+  if (ids.empty()) ids.push_back(std::max(eot, 0));
+
+  GenerationFigures figures;
+  figures.prompt_tokens = static_cast<int64_t>(ids.size());
+  auto start = std::chrono::steady_clock::now();
+  Session session = parts_->engine.NewSession();
+  std::span<const float> logits = parts_->Read(session, ids);
+  figures.prompt_seconds = SecondsSince(start);
+
+  start = std::chrono::steady_clock::now();
+  Sampler sampler(options.sampler);
+  sampler.Accept(ids);
+  text::StreamDecoder decoder(tokenizer, prompt.empty());
+  while (figures.tokens < options.tokens) {
+    const int32_t id = sampler.Next(logits);
+    if (id == eot) break;
+    ++figures.tokens;
+    show(decoder.Push(id));
+    if (figures.tokens < options.tokens) logits = parts_->Read(session, {&id, 1});
+  }
+  show(decoder.Finish());
+  figures.seconds = SecondsSince(start);
+  return figures;
+}
+
+}  // namespace lattice::runtime

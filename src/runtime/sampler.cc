@@ -1,0 +1,166 @@
+#include "runtime/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+
+namespace lattice::runtime {
+namespace {
+
+struct Candidate {
+  int32_t id;
+  float logit;
+};
+
+bool MoreLikely(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+std::vector<Candidate> CandidatesOf(std::span<const float> logits) {
+  Check(!logits.empty(), "[generate] there are no tokens to choose from");
+  std::vector<Candidate> all(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    Check(!std::isnan(logits[i]), "[generate] the model's output is not a number");
+    all[i] = {static_cast<int32_t>(i), logits[i]};
+  }
+  return all;
+}
+
+// Candidates from the most likely on, sorted only as far as they are looked at: of 32,000 ids a choice as a
+// rule needs a few.
+class Ranking {
+ public:
+  Ranking(std::span<const float> logits, const SamplerOptions& options)
+      : all_(CandidatesOf(logits)), temperature_(options.temperature) {
+    if (options.top_k > 0 && static_cast<size_t>(options.top_k) < all_.size()) {
+      Sort(static_cast<size_t>(options.top_k));
+      all_.resize(static_cast<size_t>(options.top_k));
+    }
+    Sort(1);
+  }
+
+  size_t size() const { return all_.size(); }
+  int32_t Id(size_t rank) {
+    Sort(rank + 1);
+    return all_[rank].id;
+  }
+  // Relative to the most likely.
+  double Weight(size_t rank) {
+    Sort(rank + 1);
+    return WeightOf(all_[rank]);
+  }
+  double TotalWeight() const {
+    double total = 0;
+    for (const Candidate& candidate : all_) total += WeightOf(candidate);
+    return total;
+  }
+
+ private:
+  double WeightOf(const Candidate& candidate) const {
+    return std::exp((static_cast<double>(candidate.logit) - all_[0].logit) / temperature_);
+  }
+  void Sort(size_t count) {
+    if (count <= sorted_) return;
+    const size_t end = std::min(all_.size(), std::max({count, size_t{64}, 4 * sorted_}));
+    const auto at = [&](size_t i) { return all_.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::partial_sort(at(sorted_), at(end), all_.end(), MoreLikely);
+    sorted_ = end;
+  }
+
+  std::vector<Candidate> all_;
+  size_t sorted_ = 0;
+  double temperature_;
+};
+
+double LogOfSum(std::span<const float> logits) {
+  Check(!logits.empty(), "[generate] there are no logits");
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - top);
+  return top + std::log(sum);
+}
+
+}  // namespace
+
+void CheckOptions(const SamplerOptions& o) {
+  Check(o.temperature >= 0 && std::isfinite(o.temperature), "[generate] temperature is ", o.temperature,
+        "; expected 0 (the most likely token) or more");
+  Check(o.top_k >= 0, "[generate] top_k is ", o.top_k, "; expected 0 (all) or more");
+  Check(o.top_p >= 0 && o.top_p <= 1, "[generate] top_p is ", o.top_p, "; expected 0 to 1");
+  Check(o.min_p >= 0 && o.min_p <= 1, "[generate] min_p is ", o.min_p, "; expected 0 to 1");
+  Check(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "[generate] repetition_penalty is ",
+        o.repetition_penalty, "; expected more than 0, 1 for none");
+  Check(o.repetition_window >= 0, "[generate] repetition_window is ", o.repetition_window,
+        "; expected 0 or more");
+}
+
+int32_t Sample(std::span<const float> logits, const SamplerOptions& options, double uniform) {
+  if (options.temperature == 0) {
+    const std::vector<Candidate> all = CandidatesOf(logits);
+    return std::min_element(all.begin(), all.end(), MoreLikely)->id;
+  }
+  Ranking ranking(logits, options);
+  const double total = ranking.TotalWeight();
+  double kept = total;
+  size_t count = ranking.size();
+  if (options.top_p < 1 || options.min_p > 0) {
+    for (kept = 0, count = 0; count < ranking.size(); ++count) {
+      const double weight = ranking.Weight(count);
+      if (count > 0 && (kept >= options.top_p * total || weight < options.min_p)) break;
+      kept += weight;
+    }
+  }
+  double left = uniform * kept;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    left -= ranking.Weight(i);
+    if (left < 0) return ranking.Id(i);
+  }
+  return ranking.Id(count - 1);
+}
+
+double LogProb(std::span<const float> logits, int32_t id) {
+  Check(id >= 0 && static_cast<size_t>(id) < logits.size(), "[generate] there is no token ", id);
+  return logits[static_cast<size_t>(id)] - LogOfSum(logits);
+}
+
+std::vector<TokenLogProb> TopLogProbs(std::span<const float> logits, int64_t count) {
+  Check(count >= 0, "[generate] ", count, " log-probabilities; expected 0 or more");
+  std::vector<Candidate> all = CandidatesOf(logits);
+  const auto end = all.begin() + std::min<std::ptrdiff_t>(count, static_cast<std::ptrdiff_t>(all.size()));
+  std::partial_sort(all.begin(), end, all.end(), MoreLikely);
+  const double log_sum = LogOfSum(logits);
+  std::vector<TokenLogProb> top;
+  for (auto at = all.begin(); at != end; ++at) top.push_back({at->id, at->logit - log_sum});
+  return top;
+}
+
+Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {
+  CheckOptions(options);
+}
+
+void Sampler::Accept(std::span<const int32_t> ids) {
+  recent_.insert(recent_.end(), ids.begin(), ids.end());
+  const auto window = static_cast<size_t>(options_.repetition_window);
+  if (recent_.size() > window)
+    recent_.erase(recent_.begin(), recent_.end() - static_cast<std::ptrdiff_t>(window));
+}
+
+int32_t Sampler::Next(std::span<const float> logits) {
+  if (options_.repetition_penalty != 1) {
+    penalized_.assign(logits.begin(), logits.end());
+    for (const int32_t id : std::set<int32_t>(recent_.begin(), recent_.end())) {
+      if (id < 0 || static_cast<size_t>(id) >= penalized_.size()) continue;
+      float& logit = penalized_[static_cast<size_t>(id)];
+      const auto penalty = static_cast<float>(options_.repetition_penalty);
+      logit = logit > 0 ? logit / penalty : logit * penalty;
+    }
+    logits = penalized_;
+  }
+  const int32_t id = Sample(logits, options_, random_.Uniform(drawn_++));
+  Accept({&id, 1});
+  return id;
+}
+
+}  // namespace lattice::runtime
