@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "io/directory.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
 #include "runtime/weights.h"
