@@ -110,7 +110,8 @@ def table(header, rows):
 def arguments(description, example):
     parser = argparse.ArgumentParser(description=description, epilog=f"Example: {example}",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="threads and CPUs of every subject (default 2)")
+    parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))),
+                        help="threads and CPUs of every subject (default 2)")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE",
                         help="write the figures as JSON to FILE; without one, or with -, to stdout instead of the tables")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
