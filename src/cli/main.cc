@@ -22,6 +22,8 @@ int Run(int argc, char** argv) {
   AddDemo(app, chosen);
   AddTrain(app, chosen);
   AddGenerate(app, chosen);
+  AddEval(app, chosen);
+  AddMqar(app, chosen);
   AddInspect(app, chosen);
   AddConvert(app, chosen);
   AddTokenizer(app, chosen);

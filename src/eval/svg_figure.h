@@ -1,0 +1,34 @@
+// Line charts as SVG, alone in a file: readable on light and on dark ground.
+#ifndef LATTICE_EVAL_SVG_FIGURE_H_
+#define LATTICE_EVAL_SVG_FIGURE_H_
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lattice::eval {
+
+struct Series {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // x ascending
+};
+
+struct Panel {
+  std::string title = {};
+  std::string x_label = {};
+  std::string y_label = {};
+  bool log_x = false;               // ticks at powers of two
+  bool zero_to_one = false;         // the y axis; else what the points need
+  std::vector<Series> series = {};  // the same name has the same colour in every panel
+};
+
+// The panels in rows of up to three, one legend below. Points that are not finite are left out.
+std::string SvgFigure(const std::string& title, std::span<const Panel> panels);
+
+// Text for XML and HTML: & < > " become entities.
+std::string Escaped(const std::string& text);
+
+}  // namespace lattice::eval
+
+#endif  // LATTICE_EVAL_SVG_FIGURE_H_
