@@ -63,8 +63,11 @@ std::vector<Job> ChooseTasks(const Options& options) {
   return jobs;
 }
 
-// auto: models of this project read texts without a first token of their own.
-bool AddsBos(const Options& options) { return options.add_bos == "true"; }
+// auto: models of this project read texts without a first token of their own; those of LLaMA's kind have one.
+bool AddsBos(const Options& options, const EvaluatedModel& model) {
+  if (options.add_bos != "auto") return options.add_bos == "true";
+  return model.foreign && model.tokenizer->special().bos >= 0;
+}
 
 nlohmann::ordered_json ToJson(const eval::TaskResult& result, const std::string& file) {
   nlohmann::ordered_json out;
@@ -136,7 +139,7 @@ class TaskRunner {
     if (options_.json) {
       const nlohmann::ordered_json out = {{"model", model_.checkpoint.string()},
                                           {"mixer", model_.model->config().mixer},
-                                          {"add_bos", AddsBos(options_)},
+                                          {"add_bos", AddsBos(options_, model_)},
                                           {"max_length", options_.max_length},
                                           {"results", results_}};
       std::cout << out.dump(2) << "\n";
@@ -156,7 +159,7 @@ class TaskRunner {
   eval::TaskResult Evaluate(const eval::TaskInfo& task, eval::TaskItems items) {
     ProgressBar bar{std::string(task.name)};
     eval::TaskOptions how;
-    how.add_bos = AddsBos(options_);
+    how.add_bos = AddsBos(options_, model_);
     how.max_length = options_.max_length;
     how.progress = [&](int64_t done, int64_t total) { bar.Show(done, total); };
     if (dump_ != nullptr) {

@@ -1,6 +1,7 @@
 #include "cli/evaluated_model.h"
 
 #include "base/error.h"
+#include "eval/llama.h"
 #include "train/run_directory.h"
 
 namespace lattice::cli {
@@ -23,7 +24,8 @@ EvaluatedModel OpenEvaluatedModel(const std::string& path, const std::string& to
   EvaluatedModel out;
   out.checkpoint = train::FindCheckpoint(path);
   out.tokenizer = OpenTokenizerOf(out.checkpoint, tokenizer);
-  out.model = runtime::Model::Load(out.checkpoint);
+  out.foreign = eval::IsLlama(out.checkpoint);
+  out.model = out.foreign ? eval::LoadLlama(out.checkpoint) : runtime::Model::Load(out.checkpoint);
   Check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "[eval] the tokenizer has ",
         out.tokenizer->vocab_size(), " ids but the model only ", out.model->config().vocab_size,
         "; pass the tokenizer it was trained with: --tokenizer FILE");

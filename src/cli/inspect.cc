@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/inspect_memory.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/cost.h"
@@ -25,6 +26,7 @@ struct Options {
   std::vector<std::string> overrides;
   int64_t context = 0;
   bool json = false;
+  MemoryOptions memory;
 };
 
 struct Subject {
@@ -110,6 +112,15 @@ int Inspect(const Options& options) {
   if (!options.model.empty() && !options.overrides.empty()) {
     throw UsageError("--set changes a --config; a trained --model is what it is");
   }
+  if (!options.memory.text.empty()) {
+    if (options.model.empty())
+      throw UsageError("--text needs a trained model: ./lattice inspect RUN --text ...");
+    MemoryOptions memory = options.memory;
+    memory.model = options.model;
+    memory.json = options.json;
+    return InspectMemory(memory);
+  }
+  if (!options.memory.html.empty()) throw UsageError("--html shows what a text does: pass --text too");
   const Subject subject = options.model.empty() ? FromConfig(options) : FromCheckpoint(options);
   if (options.json) {
     PrintJson(subject);
@@ -122,10 +133,11 @@ int Inspect(const Options& options) {
 }  // namespace
 
 void AddInspect(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("inspect", "Show parameters, state and cost of a model");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show parameters, state and cost of a model, or what its memory does with a text");
   const auto options = std::make_shared<Options>();
   command->add_option("--config", options->config, "configuration, such as configs/110m.toml");
-  command->add_option("--model", options->model, "run directory or checkpoint");
+  command->add_option("--model,run", options->model, "run directory or checkpoint");
   command->add_option("--set", options->overrides,
                       "section.key=value, overrides the configuration; may be repeated");
   command
@@ -133,8 +145,23 @@ void AddInspect(CLI::App& app, Chosen& chosen) {
                    "tokens of a sequence, for what depends on them; default: train.seq_len")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_flag("--json", options->json, "print JSON");
+  command->add_option("--text", options->memory.text,
+                      "look into the memory while it reads this; - reads standard input");
+  command->add_option("--html", options->memory.html, "with --text: write a page to scrub through");
+  command->add_option("--max-tokens", options->memory.max_tokens, "with --text: read only so many")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command->add_option("--snapshots", options->memory.snapshots, "with --text: times the slots are compared")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  command->add_option("--tokenizer", options->memory.tokenizer,
+                      "with --text: instead of the checkpoint's own");
+  command->add_option("--threads", options->memory.threads, "with --text: threads; default: all cores")
+      ->check(CLI::Range(1, 4096));
   command->footer(
-      "Example: ./lattice inspect --config configs/110m.toml --set model.mixer=transformer --json");
+      "Examples:\n"
+      "  ./lattice inspect --config configs/110m.toml --set model.mixer=transformer --json\n"
+      "  ./lattice inspect runs/book --text \"It was the best of times\" --html memory.html");
   command->callback([options, &chosen] { chosen = [options] { return Inspect(*options); }; });
 }
 

@@ -6,9 +6,12 @@
 #include <limits>
 
 #include "base/error.h"
+#include "text/markup.h"
 
 namespace lattice::eval {
 namespace {
+
+using text::Escaped;
 
 constexpr double kWidth = 360, kHeight = 260, kLeft = 56, kRight = 14, kTop = 34, kBottom = 46;
 constexpr double kTitle = 34, kLegendRow = 20;
@@ -160,29 +163,6 @@ std::string Style() {
 }
 
 }  // namespace
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::string SvgFigure(const std::string& title, std::span<const Panel> panels) {
   std::vector<std::string> names;

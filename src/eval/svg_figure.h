@@ -26,9 +26,6 @@ struct Panel {
 // The panels in rows of up to three, one legend below. Points that are not finite are left out.
 std::string SvgFigure(const std::string& title, std::span<const Panel> panels);
 
-// Text for XML and HTML: & < > " become entities.
-std::string Escaped(const std::string& text);
-
 }  // namespace lattice::eval
 
 #endif  // LATTICE_EVAL_SVG_FIGURE_H_

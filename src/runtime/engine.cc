@@ -52,7 +52,7 @@ void Engine::Work::Add(size_t feed, int64_t first, int64_t count) {
   HeadTrace* trace = nullptr;
   if (from.trace != nullptr && !from.trace->values.empty())
     trace = &from.trace->values[static_cast<size_t>(first * from.trace->layers * from.trace->heads)];
-  segments.push_back({&from.session->state(), row, count, trace});
+  segments.push_back({&from.session->state(), row, count, trace, from.observer, first});
   const auto part = from.tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
   tokens.insert(tokens.end(), part.begin(), part.end());
   const auto total = static_cast<int64_t>(from.tokens.size());

@@ -34,12 +34,28 @@ struct Trace {
   }
 };
 
+// One token at the memory of one head, as the rule got it. Valid during the call.
+struct MemoryStep {
+  int64_t token = 0, layer = 0, head = 0;  // the token counts from the feed's first
+  std::span<const float> q, k, v;          // [M], [M], [D]
+  float gamma = 1, mu = 1;                 // as in HeadTrace
+  std::span<const float> before, after;    // the state, [M, D]
+};
+
+// Is told every step of a feed that names it: token by token within a layer, layer by layer within a pass.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void Observe(const MemoryStep& step) = 0;
+};
+
 // Tokens for one session of a batch.
 struct Feed {
   Session* session = nullptr;
   std::span<const int32_t> tokens;
   Want want = Want::kLast;
   Trace* trace = nullptr;
+  StepObserver* observer = nullptr;  // computes token by token, as a trace does; not for attention
 };
 
 // One engine is used by one thread at a time; it has threads of its own. Several engines may share a model.

@@ -139,9 +139,17 @@ std::shared_ptr<const Model> Model::Load(const std::filesystem::path& checkpoint
 
 std::shared_ptr<const Model> Model::Untrained(const model::ModelConfig& config, uint64_t seed,
                                               WeightFormat format) {
+  return Make(
+      config,
+      [seed](const model::TensorInfo& info, std::span<float> out) { model::FillInit(info, seed, out); },
+      format);
+}
+
+std::shared_ptr<const Model> Model::Make(const model::ModelConfig& config, const TensorSource& fill,
+                                         WeightFormat format) {
   CheckComputable(config);
   return std::shared_ptr<const Model>(
-      new Model(std::make_unique<ModelParts>(config, Weights(config, seed, format))));
+      new Model(std::make_unique<ModelParts>(config, Weights(config, fill, format))));
 }
 
 Model::Model(std::unique_ptr<const ModelParts> parts) : parts_(std::move(parts)) {}

@@ -15,10 +15,9 @@
 
 #include "kernels/matmul.h"
 #include "model/config.h"
+#include "runtime/weights.h"
 
 namespace lattice::runtime {
-
-using kernels::WeightFormat;
 
 struct ModelParts;
 
@@ -33,6 +32,9 @@ class Model {
   // Untrained, for benches and tests: the initial weights of (config, seed).
   static std::shared_ptr<const Model> Untrained(const model::ModelConfig& config, uint64_t seed,
                                                 WeightFormat format);
+  // Weights from elsewhere: `fill` writes the values of each tensor of model::ModelTensors(config).
+  static std::shared_ptr<const Model> Make(const model::ModelConfig& config, const TensorSource& fill,
+                                           WeightFormat format);
   ~Model();
 
   const model::ModelConfig& config() const;

@@ -57,7 +57,7 @@ void Recurrence::Run(std::span<const Segment> segments, ThreadPool& threads) con
   std::vector<kernels::ForwardProblem<float>> problems;
   sequences.reserve(segments.size());
   for (const Segment& segment : segments) {
-    if (segment.trace != nullptr) {
+    if (segment.trace != nullptr || segment.observer != nullptr) {
       RunTraced(segment, threads);
       continue;
     }
@@ -90,12 +90,29 @@ void Recurrence::RunTraced(const Segment& segment, ThreadPool& threads) const {
     std::copy_n(state, heads * size, before.begin());
     const kernels::ForwardProblem<float> problem = ProblemOf(segment.first + t, state, &one);
     threads.For(heads, 1, [&](int64_t first, int64_t last) { run(problem, first, last); });
-    HeadTrace* out = segment.trace + (t * model->config.layers + layer) * heads;
     for (int64_t head = 0; head < heads; ++head) {
-      out[head] =
-          Measure(segment.first + t, head, &before[static_cast<size_t>(head * size)], state + head * size);
+      const float *old = &before[static_cast<size_t>(head * size)], *now = state + head * size;
+      const HeadTrace measured = Measure(segment.first + t, head, old, now);
+      if (segment.trace != nullptr)
+        segment.trace[(t * model->config.layers + layer) * heads + head] = measured;
+      if (segment.observer != nullptr)
+        segment.observer->Observe(StepOf(segment, t, head, measured, old, now));
     }
   }
+}
+
+MemoryStep Recurrence::StepOf(const Segment& segment, int64_t t, int64_t head, const HeadTrace& measured,
+                              const float* before, const float* after) const {
+  const auto slots = static_cast<size_t>(model->config.Slots()),
+             width = static_cast<size_t>(model->config.HeadDim());
+  const auto cell = static_cast<size_t>((segment.first + t) * model->config.heads + head);
+  MemoryStep step{segment.token + t, layer, head, {}, {}, {}, measured.gamma, measured.mu, {}, {}};
+  step.q = {q + cell * slots, slots};
+  step.k = {k + cell * slots, slots};
+  step.v = {v + cell * width, width};
+  step.before = {before, slots * width};
+  step.after = {after, slots * width};
+  return step;
 }
 
 HeadTrace Recurrence::Measure(int64_t row, int64_t head, const float* before, const float* after) const {

@@ -28,6 +28,8 @@ struct Recurrence {
   kernels::ForwardProblem<float> ProblemOf(int64_t row, float* state,
                                            const kernels::Sequence* sequence) const;
   void RunTraced(const Segment& segment, ThreadPool& threads) const;
+  MemoryStep StepOf(const Segment& segment, int64_t t, int64_t head, const HeadTrace& measured,
+                    const float* before, const float* after) const;
   HeadTrace Measure(int64_t row, int64_t head, const float* before, const float* after) const;
   float* Memory(const Segment& segment) const;
 };

@@ -50,6 +50,14 @@ void HashSamples(io::Sha256& hash, const void* data, int64_t bytes) {
 
 }  // namespace
 
+void WidenTensor(const io::TensorView& tensor, float* out) {
+  const bool known =
+      tensor.dtype == io::Dtype::kF32 || tensor.dtype == io::Dtype::kBF16 || tensor.dtype == io::Dtype::kF16;
+  Check(known, "[checkpoint] \"", tensor.name, "\" is ", io::Name(tensor.dtype),
+        "; expected F32, BF16 or F16");
+  WidenBytes(tensor.dtype, tensor.bytes, out);
+}
+
 std::string_view Name(WeightFormat format) { return kNames[static_cast<int>(format)]; }
 
 WeightFormat FormatNamed(std::string_view name) {
@@ -98,12 +106,13 @@ Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& 
   Finish(config);
 }
 
-Weights::Weights(const model::ModelConfig& config, uint64_t seed, WeightFormat format) : format_(format) {
+Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format)
+    : format_(format) {
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
     const auto count = static_cast<size_t>(info.Elements());
     Block values(count * sizeof(float));
     const std::span<float> floats(reinterpret_cast<float*>(values.data()), count);
-    model::FillInit(info, seed, floats);
+    fill(info, floats);
     if (!info.IsMatrix()) {
       vectors_[info.name] = floats;
       owned_.push_back(std::move(values));

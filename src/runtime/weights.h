@@ -3,6 +3,7 @@
 #define LATTICE_RUNTIME_WEIGHTS_H_
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,9 @@ class Block {
   size_t bytes_ = 0;
 };
 
+// Writes the values of one tensor.
+using TensorSource = std::function<void(const model::TensorInfo& info, std::span<float> out)>;
+
 // Immutable once made; may be read by all threads.
 class Weights {
  public:
@@ -46,8 +50,8 @@ class Weights {
   // them in `format` (or when none is asked for), else they are converted into memory. F16 becomes float32.
   Weights(const model::ModelConfig& config, const std::filesystem::path& path,
           std::optional<WeightFormat> format);
-  // Initial values, for benches and tests.
-  Weights(const model::ModelConfig& config, uint64_t seed, WeightFormat format);
+  // Values from elsewhere: `fill` writes each tensor's, [Elements()].
+  Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format);
 
   WeightFormat format() const { return format_; }
   // A tensor of TensorInfo::IsMatrix.
@@ -75,6 +79,9 @@ class Weights {
   int64_t bytes_per_token_ = 0;
   std::string hash_;
 };
+
+// All elements of a tensor of F32, BF16 or F16 as float32; its bytes may be unaligned.
+void WidenTensor(const io::TensorView& tensor, float* out);
 
 // Row `row` as float32.
 void WidenRow(const WeightMatrix& matrix, int64_t row, float* out);

@@ -112,29 +112,6 @@ class Picture {
 
 }  // namespace
 
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::vector<double> Ticks(double low, double high, int count) {
   const double rough = (high - low) / count;
   const double power = std::pow(10, std::floor(std::log10(rough)));

@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "text/markup.h"
 #include "train/run_metrics.h"
 
 namespace lattice::train {
+
+using text::Escaped;
 
 struct ChartLine {
   std::string label;  // for the legend; empty: none
@@ -26,9 +29,6 @@ struct Chart {
 // A <figure> with heading, legend and picture; lines without points are left out. Empty when there is nothing
 // to draw.
 std::string ChartHtml(const Chart& chart);
-
-// Text made safe for HTML.
-std::string Escaped(const std::string& text);
 
 // Round values that divide [low, high] into about `count` parts.
 std::vector<double> Ticks(double low, double high, int count);

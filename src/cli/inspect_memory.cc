@@ -1,0 +1,100 @@
+#include "cli/inspect_memory.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/evaluated_model.h"
+#include "eval/microscope_page.h"
+#include "io/file.h"
+#include "text/stream_decoder.h"
+#include "train/format.h"
+
+namespace lattice::cli {
+namespace {
+
+constexpr size_t kShownTokens = 10;
+
+std::vector<std::string> Pieces(const text::Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+  text::StreamDecoder decoder(tokenizer);
+  std::vector<std::string> pieces;
+  for (const int32_t token : tokens) pieces.push_back(decoder.Push(token));
+  return pieces;
+}
+
+void PrintHeads(const eval::MemoryRecord& record) {
+  std::cout
+      << "layer head    write  novelty     beta  active slots   busiest slot  slots per read  similarity  "
+         "effective rank\n";
+  for (int64_t layer = 0; layer < record.layers; ++layer) {
+    for (int64_t head = 0; head < record.heads; ++head) {
+      const eval::HeadSummary s = record.Summary(layer, head);
+      std::cout << std::setw(5) << layer << std::setw(5) << head << std::setw(9) << train::Fixed(s.write, 4)
+                << std::setw(9) << train::Fixed(s.novelty, 3) << std::setw(9) << train::Fixed(s.beta, 4)
+                << std::setw(8) << train::Fixed(s.active_slots, 1) << " of " << std::left << std::setw(4)
+                << record.slots << std::right << std::setw(6) << s.busiest_slot << " " << std::setw(5)
+                << train::Fixed(100 * s.busiest_part, 1) << " %" << std::setw(14)
+                << train::Fixed(s.read_slots, 1) << std::setw(12) << train::Fixed(s.similarity, 3) << "  "
+                << train::Fixed(s.first_rank, 1) << " -> " << train::Fixed(s.last_rank, 1) << "\n";
+    }
+  }
+}
+
+// Tokens by what they wrote times how new it was, mean over all heads.
+void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string>& pieces) {
+  std::vector<double> news(pieces.size(), 0);
+  for (size_t t = 0; t < news.size(); ++t) {
+    for (const eval::HeadRecord& head : record.records) {
+      const auto token = static_cast<int64_t>(t);
+      news[t] += head.WriteOf(token, record.slots) * head.NoveltyOf(token, record.slots) /
+                 static_cast<double>(record.records.size());
+    }
+  }
+  std::vector<size_t> order(news.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return news[a] > news[b]; });
+  std::cout << "\nMost new written (write times novelty, mean of all heads):\n";
+  for (size_t i = 0; i < std::min(order.size(), kShownTokens); ++i) {
+    std::string before;
+    for (size_t t = order[i] - std::min<size_t>(order[i], 12); t < order[i]; ++t) before += pieces[t];
+    std::cout << "  token " << std::setw(5) << order[i] + 1 << "  " << train::Fixed(news[order[i]], 4) << "  "
+              << nlohmann::json(before).dump() << " then " << nlohmann::json(pieces[order[i]]).dump() << "\n";
+  }
+}
+
+}  // namespace
+
+int InspectMemory(const MemoryOptions& options) {
+  const EvaluatedModel model = OpenEvaluatedModel(options.model, options.tokenizer);
+  std::string text = options.text;
+  if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  std::vector<int32_t> tokens = model.tokenizer->Encode(text);
+  if (static_cast<int64_t>(tokens.size()) > options.max_tokens) {
+    std::cerr << "lattice: [inspect] the text has " << tokens.size() << " tokens; shown are the first "
+              << options.max_tokens << " (--max-tokens)\n";
+    tokens.resize(static_cast<size_t>(options.max_tokens));
+  }
+  const eval::MemoryRecord record = eval::Examine(model.model, tokens, options.snapshots, options.threads);
+  const std::vector<std::string> pieces = Pieces(*model.tokenizer, tokens);
+  const eval::RecordLabels labels = {options.model, model.model->config().mixer, pieces};
+  if (!options.html.empty()) {
+    io::WriteFileAtomic(options.html, eval::RecordPage(record, labels));
+    std::cerr << "page: " << options.html << "\n";
+  }
+  if (options.json) {
+    std::cout << eval::RecordJson(record, labels).dump() << "\n";
+    return 0;
+  }
+  std::cout << labels.mixer << ": " << record.layers << " layers of " << record.heads << " heads, "
+            << record.slots << " slots x " << record.width << "; " << tokens.size() << " tokens read\n\n";
+  PrintHeads(record);
+  PrintNewest(record, pieces);
+  return 0;
+}
+
+}  // namespace lattice::cli

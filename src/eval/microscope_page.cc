@@ -1,0 +1,160 @@
+#include "eval/microscope_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "eval/python_text.h"
+#include "text/markup.h"
+
+namespace lattice::eval {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view kPage =
+#include "eval/microscope_page.inc"
+    ;
+
+double Rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+ordered_json Row(std::span<const float> values) {
+  ordered_json out = ordered_json::array();
+  for (const float value : values) out.push_back(Rounded(value));
+  return out;
+}
+
+ordered_json Rows(std::span<const float> values, int64_t width) {
+  ordered_json out = ordered_json::array();
+  for (size_t at = 0; at < values.size(); at += static_cast<size_t>(width))
+    out.push_back(Row(values.subspan(at, static_cast<size_t>(width))));
+  return out;
+}
+
+ordered_json SummaryJson(const HeadSummary& s) {
+  return {{"write", Rounded(s.write)},
+          {"novelty", Rounded(s.novelty)},
+          {"beta", Rounded(s.beta)},
+          {"active_slots", Rounded(s.active_slots)},
+          {"busiest_slot", s.busiest_slot},
+          {"busiest_part", Rounded(s.busiest_part)},
+          {"read_slots", Rounded(s.read_slots)},
+          {"similarity", Rounded(s.similarity)},
+          {"first_rank", Rounded(s.first_rank)},
+          {"last_rank", Rounded(s.last_rank)}};
+}
+
+ordered_json Labels(const MemoryRecord& record, const RecordLabels& labels) {
+  return {{"model", labels.model},
+          {"mixer", labels.mixer},
+          {"slots", record.slots},
+          {"width", record.width},
+          {"heads", record.heads},
+          {"layer_count", record.layers},
+          {"tokens", std::vector<std::string>(labels.pieces.begin(), labels.pieces.end())}};
+}
+
+std::string Base64(std::span<const uint8_t> bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j) group = group << 8 | (i + j < bytes.size() ? bytes[i + j] : 0u);
+    for (size_t j = 0; j < 4; ++j) out += j <= bytes.size() - i ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+// Values of [low, high] as bytes; the page needs the ends to show numbers.
+ordered_json Packed(std::span<const float> values, double low, double high) {
+  std::vector<uint8_t> bytes;
+  for (const float value : values)
+    bytes.push_back(
+        static_cast<uint8_t>(std::lround(255 * std::clamp((value - low) / (high - low), 0.0, 1.0))));
+  return {{"low", low}, {"high", high}, {"data", Base64(bytes)}};
+}
+
+// The largest value but for one in a thousand: a single burst must not leave all else dark.
+double HighEnd(std::span<const float> values) {
+  std::vector<float> copy(values.begin(), values.end());
+  const auto at = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() - 1 - copy.size() / 1000);
+  std::nth_element(copy.begin(), at, copy.end());
+  return std::max(1e-6, double{*at});
+}
+
+ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
+  const HeadRecord& r = record.At(layer, head);
+  const auto [low, high] = std::minmax_element(r.beta.begin(), r.beta.end());
+  ordered_json out = {{"layer", layer},
+                      {"head", head},
+                      {"write", Packed(r.write, 0, HighEnd(r.write))},
+                      {"novelty", Packed(r.novelty, 0, 1)},
+                      {"beta", Packed(r.beta, *low, std::max(double{*high}, *low + 1e-6))},
+                      {"read", Packed(r.read, 0, HighEnd(r.read))},
+                      {"summary", SummaryJson(record.Summary(layer, head))}};
+  for (int64_t t = 0; t < record.tokens; ++t) {
+    out["token_write"].push_back(Rounded(r.WriteOf(t, record.slots)));
+    out["token_novelty"].push_back(Rounded(r.NoveltyOf(t, record.slots)));
+  }
+  for (const MemorySnapshot& s : r.snapshots) {
+    out["snapshots"].push_back({{"token", s.token},
+                                {"effective_rank", Rounded(s.effective_rank)},
+                                {"similarity", Rounded(s.similarity)},
+                                {"cosines", Packed(s.cosines, -1, 1)}});
+  }
+  return out;
+}
+
+// JSON inside a script: no way to end it, whatever the text.
+std::string ScriptSafe(const std::string& json) { return Replace(json, "<", "\\u003c"); }
+
+std::string Dump(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels) {
+  ordered_json out = Labels(record, labels);
+  for (int64_t layer = 0; layer < record.layers; ++layer) {
+    ordered_json heads = ordered_json::array();
+    for (int64_t head = 0; head < record.heads; ++head) {
+      const HeadRecord& r = record.At(layer, head);
+      ordered_json snapshots = ordered_json::array();
+      for (const MemorySnapshot& s : r.snapshots) {
+        snapshots.push_back({{"token", s.token},
+                             {"effective_rank", Rounded(s.effective_rank)},
+                             {"similarity", Rounded(s.similarity)},
+                             {"cosines", Rows(s.cosines, record.slots)}});
+      }
+      heads.push_back({{"head", head},
+                       {"summary", SummaryJson(record.Summary(layer, head))},
+                       {"gamma", Row(r.gamma)},
+                       {"mu", Row(r.mu)},
+                       {"write", Rows(r.write, record.slots)},
+                       {"novelty", Rows(r.novelty, record.slots)},
+                       {"beta", Rows(r.beta, record.slots)},
+                       {"read", Rows(r.read, record.slots)},
+                       {"snapshots", snapshots}});
+    }
+    out["layers"].push_back({{"layer", layer}, {"heads", heads}});
+  }
+  return out;
+}
+
+std::string RecordPage(const MemoryRecord& record, const RecordLabels& labels) {
+  ordered_json data = Labels(record, labels);
+  for (int64_t layer = 0; layer < record.layers; ++layer) {
+    for (int64_t head = 0; head < record.heads; ++head)
+      data["records"].push_back(PageHead(record, layer, head));
+  }
+  const std::string page = Replace(kPage, "@TITLE@", text::Escaped(labels.mixer + ": " + labels.model));
+  return Replace(page, "@DATA@", ScriptSafe(Dump(data)));
+}
+
+}  // namespace lattice::eval

@@ -1,0 +1,30 @@
+// A memory record for people and programs.
+#ifndef LATTICE_EVAL_MICROSCOPE_PAGE_H_
+#define LATTICE_EVAL_MICROSCOPE_PAGE_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "eval/microscope.h"
+
+namespace lattice::eval {
+
+// What stands above the figures.
+struct RecordLabels {
+  std::string model;
+  std::string mixer;
+  std::span<const std::string> pieces;  // the text of each token
+};
+
+// Every figure, rounded to five digits: {"mixer", "tokens": [..], "layers": [{"heads": [{"write": [T][M],
+// ..., "snapshots": [..], "summary": {..}}]}]}.
+nlohmann::ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels);
+
+// A page of its own, without anything from elsewhere: heat maps of tokens by slots to scrub through, light or
+// dark as the reader's system is. Figures are kept in 256 steps.
+std::string RecordPage(const MemoryRecord& record, const RecordLabels& labels);
+
+}  // namespace lattice::eval
+
+#endif  // LATTICE_EVAL_MICROSCOPE_PAGE_H_
