@@ -35,8 +35,8 @@ def test_a_sweep_does_nothing_twice(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in results} == results
     assert len(json.loads(again.stdout)) == 4
     assert xml.parse(tmp_path / "mqar.svg").getroot().tag.endswith("svg")
-    other = run("mqar", "--out", tmp_path, *SMALL, "--epochs", 3)
-    assert other.returncode != 0 and "other settings" in other.stderr
+    other = run("mqar", "--out", tmp_path, *SMALL, "--power", 0.5)
+    assert other.returncode == 1 and "other settings" in other.stderr
 
 
 def test_an_interrupted_point_goes_on_as_if_nothing_had_been(tmp_path):
@@ -57,9 +57,9 @@ def test_an_interrupted_point_goes_on_as_if_nothing_had_been(tmp_path):
 
 
 def test_a_memory_learns_to_recall(tmp_path):
-    report = json.loads(ok("mqar", "--out", tmp_path, *TASK, "--d", 32, "--mixers", "lattice_dec", "--lr", "1e-2", "--examples",
-                           3000, "--valid-examples", 100, "--batch", 64, "--epochs", 12, "--stop-at", 0.9, "--json"))
-    assert next(iter(report.values()))["best_accuracy"] > 0.5  # chance is 1 in 32
+    report = json.loads(ok("mqar", "--out", tmp_path, *TASK, "--d", 32, "--mixers", "lattice_dec", "--lr", "1e-2", "--no-noise",
+                           "--examples", 16000, "--valid-examples", 100, "--batch", 32, "--epochs", 4, "--stop-at", 0.9, "--json"))
+    assert next(iter(report.values()))["best_accuracy"] > 0.9  # any of the four values shown would be 0.25
 
 
 @pytest.mark.parametrize("args,parts", [

@@ -55,14 +55,14 @@ MqarGrid GridOf(const std::string& scale) {
   }
   Check(scale == "laptop", "[mqar] there is no scale \"", scale, "\"; there are paper and laptop");
   grid.mixers = {"lattice_dec", "deltanet", "gla"};
-  grid.widths = {16, 32, 64};
+  grid.widths = {32, 64};
   grid.lengths = {64};
-  grid.pairs = {8, 16};
+  grid.pairs = {4, 8};
   grid.rates = {1e-2, 3.16e-3};
-  grid.base.task.vocab = 256;
-  grid.base.batch = 64;
-  grid.base.epochs = 16;
-  grid.base.examples = 10000;
+  grid.base.task.vocab = 128;
+  grid.base.batch = 32;
+  grid.base.epochs = 8;
+  grid.base.examples = 16000;
   grid.base.valid_examples = 500;
   grid.base.stop_at = 0.99;
   return grid;

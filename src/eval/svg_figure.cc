@@ -19,8 +19,9 @@ constexpr size_t kColumns = 3;
 constexpr size_t kColours = 8;
 
 std::string Number(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e9;
   char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", value);
+  std::snprintf(text, sizeof(text), whole ? "%.0f" : "%.5g", value);
   return text;
 }
 
