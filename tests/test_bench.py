@@ -1,5 +1,6 @@
 """The benches' own rules: a wrong result is refused, a wrong argument is named, the figures add up."""
 
+import json
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
-SCAN, RULES, CHUNK = BENCH / "scan", BENCH / "rules", BENCH / "chunk"
+SCAN, RULES, CHUNK, DECODE = (BENCH / name for name in ("scan", "rules", "chunk", "decode"))
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def call(script, *arguments):
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK], ids=["scan", "rules", "chunk"])
+@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE], ids=lambda folder: folder.name)
 def test_help_has_an_example(folder):
     done = call(folder / "bench.py", "--help")
     assert done.returncode == 0 and "Example: ./lattice bench" in done.stdout
@@ -118,3 +119,32 @@ def test_plot_is_well_formed(on_path):
     bars = [x for x in tree.iter() if x.tag.endswith("rect") and x.get("rx")]
     assert len(bars) == 2 + 2 * 2
     assert len([x for x in tree.iter() if x.tag.endswith("polyline")]) == 1
+
+
+TINY_DECODE = ["--quick", "--config", str(BENCH.parent / "configs" / "tiny.toml"), "--format", "int8", "--threads", "1",
+               "--contexts", "0,8", "--batch", "1,2", "--seconds", "0"]
+
+
+def test_decode_prints_a_table():
+    done = call(DECODE / "bench.py", *TINY_DECODE)
+    assert done.returncode == 0, done.stderr
+    for text in ("int8", "decode behind 8 tokens", "2 sessions", "of what the bandwidth allows", "prefix cache"):
+        assert text in done.stdout
+
+
+def test_decode_with_llama_bench(tmp_path):
+    program = tmp_path / "llama-bench"
+    program.write_text("#!/bin/sh\n[ \"$2\" = good.gguf ] || exit 1\n"
+                       """echo '[{"n_prompt":512,"n_gen":0,"avg_ts":700.0},{"n_prompt":0,"n_gen":64,"avg_ts":66.0}]'\n""")
+    program.chmod(0o755)
+    done = call(DECODE / "bench.py", *TINY_DECODE, "--json", "--llama-bench", str(program), "--gguf", "good.gguf", "bad.gguf")
+    good, bad = json.loads(done.stdout)["llama_cpp"]
+    assert good == dict(file="good.gguf", prefill=700.0, decode=66.0)
+    assert done.returncode == 1 and "exit status 1" in bad["error"]
+
+
+def test_decode_names_what_is_wrong():
+    done = call(DECODE / "bench.py", "--gguf", "a.gguf")
+    assert done.returncode == 2 and "belong together" in done.stderr
+    done = call(DECODE / "bench.py", "--format", "int9")
+    assert done.returncode == 2 and "int9" in done.stderr

@@ -47,8 +47,9 @@ double ReadBandwidth(int64_t bytes, ThreadPool& pool, double seconds) {
   std::atomic<uint64_t> sink{0};
   constexpr int64_t kPiece = 1 << 20;
   const double time = MedianSeconds(seconds, [&] {
-    pool.For(bytes / kPiece, 4, [&](int64_t first, int64_t last) {
-      sink += kernels::ReadBytes(buffer.data() + first * kPiece, (last - first) * kPiece);
+    pool.For((bytes + kPiece - 1) / kPiece, 4, [&](int64_t first, int64_t last) {
+      const int64_t begin = first * kPiece;
+      sink += kernels::ReadBytes(buffer.data() + begin, std::min(last * kPiece, bytes) - begin);
     });
   });
   return static_cast<double>(bytes) / time;

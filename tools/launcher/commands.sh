@@ -93,9 +93,11 @@ Peers that need more Python packages get them on first use; --peers none does wi
   [[ -f $ROOT/bench/$name/bench.py && $name != */* ]] || wrong_use "no bench named '$name'; there are: $benches"
   shift
   prepare release
-  if wants_peers "$@" && ! peers_ready; then locked install_peers; fi
+  if has_peers "$name" && wants_peers "$@" && ! peers_ready; then locked install_peers; fi
   exec "$PYTHON" "$ROOT/bench/$name/bench.py" "$@"
 }
+
+has_peers() { grep -q -e '"--peers"' "$ROOT/bench/$1/bench.py"; }
 
 wants_peers() {
   [[ " $* " != *' --peers none '* && " $* " != *' --peers=none '* && " $* " != *' --help '* && " $* " != *' -h '* ]]
