@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/demo_recall.h"
+#include "cli/novels.h"
 #include "model/config.h"
 #include "model/tensors.h"
 #include "runtime/generator.h"
@@ -32,19 +33,6 @@ struct Options {
   bool quick = false;
   bool compare = false;
 };
-
-// The novels in data/austen beside the program's own tree, or under the current directory.
-fs::path FindNovels() {
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
-  std::vector<fs::path> starts = {fs::current_path()};
-  for (fs::path at = program.parent_path(); at.has_relative_path(); at = at.parent_path())
-    starts.push_back(at);
-  for (const fs::path& start : starts) {
-    if (fs::is_directory(start / "data" / "austen" / "train")) return start / "data" / "austen";
-  }
-  Fail("[demo] cannot find data/austen; run the demo from the project's directory");
-}
 
 model::Config DemoConfig(bool quick) {
   const fs::path novels = FindNovels();

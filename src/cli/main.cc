@@ -26,6 +26,7 @@ int Run(int argc, char** argv) {
   AddMqar(app, chosen);
   AddInspect(app, chosen);
   AddConvert(app, chosen);
+  AddVerify(app, chosen);
   AddTokenizer(app, chosen);
   AddData(app, chosen);
   AddReport(app, chosen);

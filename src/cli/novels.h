@@ -1,0 +1,15 @@
+// The texts that come with the project.
+#ifndef LATTICE_CLI_NOVELS_H_
+#define LATTICE_CLI_NOVELS_H_
+
+#include <filesystem>
+
+namespace lattice::cli {
+
+// data/austen, under the current directory or in the tree the program was built in. Throws Error when it is
+// in neither.
+std::filesystem::path FindNovels();
+
+}  // namespace lattice::cli
+
+#endif  // LATTICE_CLI_NOVELS_H_
