@@ -1,5 +1,5 @@
-# `cmake --install build/release --prefix X` installs what outside programs may use: the kernels (no torch) and, where
-# they are built, the torch operators. examples/find_package shows the other side.
+# `cmake --install build/release --prefix X` installs what outside programs may use: the kernels and the runtime (no
+# torch) and, where they are built, the torch operators. examples/find_package and examples/runtime show the other side.
 #
 # Headers keep their folders under include/lattice, and that directory is an include path of the targets: they include
 # each other as "kernels/isa.h" in the tree and when installed.
@@ -26,9 +26,14 @@ function(lattice_export component)
           FILE lattice-${component}.cmake)
 endfunction()
 
-lattice_install(kernels base error.h)
-lattice_install(kernels kernels isa.h kernel_set.h problem.h registry.h)
+lattice_install(kernels base error.h random.h)
+lattice_install(kernels kernels isa.h kernel_set.h matmul.h problem.h registry.h)
 lattice_export(kernels)
+lattice_install(runtime io checksum.h dtype.h file.h safetensors.h)
+lattice_install(runtime model config.h tensors.h)
+lattice_install(runtime text tokenizer.h)
+lattice_install(runtime runtime engine.h generator.h lattice.h model.h prefix_cache.h sampler.h session.h state.h weights.h)
+lattice_export(runtime)
 if(TARGET lattice_ops)
   lattice_install(ops ops recurrence.h)
   lattice_export(ops)

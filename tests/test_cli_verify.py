@@ -50,3 +50,11 @@ def test_wrong_use(model, tmp_path):
     assert run("verify").returncode == 2
     result = run("verify", tmp_path / "none")
     assert result.returncode == 1 and "there is no" in result.stderr
+
+
+def test_chunked_models_are_refused(model, tmp_path):
+    train(model / "text.txt", tmp_path / "run", "model.method=linear2", "model.chunk=16", "model.sweeps=2",
+          "train.steps=2")
+    for command in (["verify", tmp_path / "run"], ["generate", "--model", tmp_path / "run", "--prompt", "the"]):
+        result = run(*command)
+        assert result.returncode == 1 and "exact recurrence only" in result.stderr and "sweeps = 2" in result.stderr

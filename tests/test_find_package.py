@@ -1,4 +1,4 @@
-"""An outside program finds installed Lattice by find_package, builds and runs: examples/find_package."""
+"""An outside program finds installed Lattice by find_package, builds and runs: examples/find_package and examples/runtime."""
 
 import os
 import pathlib
@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 import torch
+from cli_program import ok, train, write_text
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -23,8 +24,8 @@ def prefix(tmp_path_factory):
     return path
 
 
-def build_example(folder, *options):
-    run("cmake", "-G", "Ninja", "-S", ROOT / "examples" / "find_package", "-B", folder, *options)
+def build_example(folder, *options, example="find_package"):
+    run("cmake", "-G", "Ninja", "-S", ROOT / "examples" / example, "-B", folder, *options)
     run("cmake", "--build", folder)
 
 
@@ -40,7 +41,19 @@ def test_operators_with_torch(prefix, tmp_path):
     assert "by backward" in run(tmp_path / "gradient")
 
 
+def test_runtime_from_c(prefix, tmp_path):
+    train(write_text(tmp_path / "text.txt"), tmp_path / "run", "train.steps=30")
+    checkpoint = tmp_path / "run" / "checkpoints" / "latest"
+    build_example(tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", example="runtime")
+    program = tmp_path / "build" / "generate"
+    assert "torch" not in run("ldd", program)
+    expected = ok("generate", "--model", checkpoint, "--prompt", "the memory", "--tokens", 20, "--temperature", 0)
+    assert run(program, checkpoint, "the memory", 20) == expected.rstrip("\n")
+    failed = subprocess.run([program, tmp_path / "none", "x"], capture_output=True, text=True)
+    assert failed.returncode == 1 and "none" in failed.stderr
+
+
 def test_only_public_headers_are_installed(prefix):
     headers = {str(path.relative_to(prefix / "include")) for path in prefix.rglob("*.h")}
-    assert {"lattice/kernels/registry.h", "lattice/ops/recurrence.h"} <= headers
+    assert {"lattice/kernels/registry.h", "lattice/ops/recurrence.h", "lattice/runtime/lattice.h"} <= headers
     assert not [name for name in headers if "-inl" in name or "dispatch" in name]

@@ -103,9 +103,12 @@ class BlockReader {
 };
 
 void CheckComputable(const model::ModelConfig& config) {
-  Check(config.method == model::Method::kExact && config.normalize != model::Normalize::kChunk,
-        "[runtime] the runtime computes the exact recurrence only; this model has method or normalize of the "
-        "chunked form");
+  Check(config.method == model::Method::kExact && config.normalize != model::Normalize::kChunk &&
+            config.chunk == 1 && config.sweeps == 1,
+        "[runtime] the runtime computes the exact recurrence only; this model was made for a chunked form "
+        "(model.chunk = ",
+        config.chunk, ", model.sweeps = ", config.sweeps,
+        "). Set model.method to exact, chunk and sweeps to 1 in its config to run the weights that way");
 }
 
 const kernels::RuleInfo* RuleOf(const model::MixerInfo& mixer) {

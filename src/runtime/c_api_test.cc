@@ -1,0 +1,125 @@
+// The C interface gives what the C++ one gives, and turns every error into a code and a message.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+#include "io/testing.h"
+#include "model/checkpoint.h"
+#include "runtime/engine.h"
+#include "runtime/lattice.h"
+#include "runtime/model_parts.h"
+#include "runtime/testing.h"
+#include "text/tokenizer.h"
+
+namespace lattice::runtime {
+namespace {
+
+class CInterface : public testing::Test {
+ protected:
+  CInterface() {
+    model::ModelConfig config = TinyConfig("lattice_dec");
+    config.vocab_size = 260;
+    const auto untrained = Model::Untrained(config, 1, WeightFormat::kF32);
+    WriteWeights(config, untrained->parts().weights, dir_ / model::kWeightsFile);
+    io::WriteFileAtomic(dir_ / model::kConfigFile, model::ModelToJson(config, "float32"));
+    text::SaveTokenizer(*text::OpenTokenizer("bytes"), dir_.path());
+    EXPECT_EQ(lattice_model_open(dir_.path().c_str(), 1, &model_), LATTICE_OK) << lattice_last_error();
+    EXPECT_EQ(lattice_session_new(model_, &session_), LATTICE_OK);
+  }
+  ~CInterface() override {
+    // In the order that looks wrong: a session keeps its model.
+    lattice_model_free(model_);
+    lattice_session_free(session_);
+  }
+
+  std::vector<float> Logits() const {
+    const float* logits = lattice_session_logits(session_);
+    return {logits, logits + 260};
+  }
+
+  const io::TestDir dir_;
+  lattice_model* model_ = nullptr;
+  lattice_session* session_ = nullptr;
+};
+
+TEST_F(CInterface, GivesTheLogitsOfTheEngine) {
+  EXPECT_EQ(lattice_model_vocabulary(model_), 260);
+  EXPECT_EQ(lattice_session_logits(session_), nullptr);
+  const std::vector<int32_t> tokens = TestTokens(11);
+  ASSERT_EQ(lattice_session_append(session_, tokens.data(), tokens.size()), LATTICE_OK);
+  EXPECT_EQ(lattice_session_position(session_), 11);
+  const auto model = Model::Load(dir_.path());
+  Engine engine(model, 1);
+  Session expected(model);
+  const auto logits = engine.Append(expected, tokens);
+  EXPECT_EQ(Logits(), std::vector<float>(logits.begin(), logits.end()));
+}
+
+TEST_F(CInterface, EncodesAndDecodes) {
+  int32_t tokens[3] = {-1, -1, -1};
+  size_t count = 0;
+  ASSERT_EQ(lattice_encode(model_, "abc", 3, tokens, 2, &count), LATTICE_OK);
+  EXPECT_EQ(count, 3u);
+  EXPECT_EQ(tokens[1], 'b');
+  EXPECT_EQ(tokens[2], -1) << "beyond the capacity";
+  char text[4] = {};
+  ASSERT_EQ(lattice_decode(model_, 'b', text, 4, &count), LATTICE_OK);
+  EXPECT_EQ(std::string(text, count), "b");
+  EXPECT_EQ(lattice_decode(model_, 1000, text, 4, &count), LATTICE_ERROR);
+  EXPECT_TRUE(io::Says(lattice_last_error(), {"1000"}));
+}
+
+TEST_F(CInterface, ForksSamplesSavesAndLoads) {
+  const std::vector<int32_t> tokens = TestTokens(5);
+  ASSERT_EQ(lattice_session_append(session_, tokens.data(), 5), LATTICE_OK);
+  const lattice_sampling sampling = {1.0, 0, 1.0, 0, 7};
+  int32_t first = -1, second = -1;
+  ASSERT_EQ(lattice_session_sample(session_, &sampling, &first), LATTICE_OK);
+  ASSERT_EQ(lattice_session_sample(session_, &sampling, &second), LATTICE_OK);
+  EXPECT_EQ(first, second);
+  EXPECT_LT(first, 257) << "an id that the tokenizer has";
+
+  lattice_session* fork = nullptr;
+  ASSERT_EQ(lattice_session_fork(session_, &fork), LATTICE_OK);
+  const std::string path = (dir_ / "state").string();
+  ASSERT_EQ(lattice_session_save(session_, path.c_str()), LATTICE_OK);
+  ASSERT_EQ(lattice_session_append(session_, &first, 1), LATTICE_OK);
+  const std::vector<float> expected = Logits();
+  ASSERT_EQ(lattice_session_load(session_, path.c_str()), LATTICE_OK);
+  EXPECT_EQ(lattice_session_position(session_), 5);
+  EXPECT_EQ(lattice_session_logits(session_), nullptr);
+  ASSERT_EQ(lattice_session_append(session_, &first, 1), LATTICE_OK);
+  EXPECT_EQ(Logits(), expected);
+  ASSERT_EQ(lattice_session_append(fork, &first, 1), LATTICE_OK);
+  EXPECT_EQ(lattice_session_logits(fork)[3], expected[3]);
+  lattice_session_free(fork);
+}
+
+TEST_F(CInterface, SaysWhatIsWrong) {
+  const auto message = [](int code) {
+    return code == LATTICE_ERROR ? std::string(lattice_last_error()) : "no error";
+  };
+  lattice_model* none = nullptr;
+  EXPECT_TRUE(io::Says(message(lattice_model_open("/nonexistent", 1, &none)), {"/nonexistent"}));
+  EXPECT_TRUE(io::Says(message(lattice_model_open(nullptr, 1, &none)), {"directory is NULL"}));
+  EXPECT_TRUE(io::Says(message(lattice_model_open(dir_.path().c_str(), -1, &none)), {"threads is -1"}));
+  EXPECT_EQ(none, nullptr);
+  EXPECT_TRUE(io::Says(message(lattice_session_append(session_, nullptr, 0)), {"no tokens"}));
+  EXPECT_TRUE(io::Says(message(lattice_session_append(session_, nullptr, 2)), {"tokens is NULL"}));
+  const int32_t outside = 260;
+  EXPECT_TRUE(io::Says(message(lattice_session_append(session_, &outside, 1)), {"outside the vocabulary"}));
+  int32_t token = 1;
+  const lattice_sampling cold = {-1.0, 0, 1.0, 0, 0};
+  EXPECT_TRUE(io::Says(message(lattice_session_sample(session_, &cold, &token)), {"append a token first"}));
+  ASSERT_EQ(lattice_session_append(session_, &token, 1), LATTICE_OK);
+  EXPECT_TRUE(io::Says(message(lattice_session_sample(session_, &cold, &token)), {"temperature"}));
+  EXPECT_NE(message(lattice_session_load(session_, "/nonexistent")), "no error");
+  EXPECT_EQ(lattice_session_position(session_), 1) << "a failed call changes nothing";
+  lattice_model_free(nullptr);
+  lattice_session_free(nullptr);
+}
+
+}  // namespace
+}  // namespace lattice::runtime
