@@ -77,6 +77,7 @@ nlohmann::ordered_json ToJson(const eval::TaskResult& result, const std::string&
   out["truncated"] = result.truncated;
   out["tokens"] = result.tokens;
   out["seconds"] = result.seconds;
+  out["prepare_seconds"] = result.prepare_seconds;
   out["file"] = file;
   return out;
 }

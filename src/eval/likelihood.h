@@ -42,6 +42,8 @@ class LikelihoodScorer {
   int64_t batch() const { return batch_; }
   // Fills the scores or the problem of each; at most batch() items.
   void Run(std::span<ScoredItem* const> items);
+  // For work between the runs.
+  ThreadPool& threads() { return threads_; }
   // Tokens that the model has read so far.
   int64_t tokens_read() const { return tokens_read_; }
 

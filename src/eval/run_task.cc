@@ -1,6 +1,7 @@
 #include "eval/run_task.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,10 @@
 
 namespace lattice::eval {
 namespace {
+
+double Since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
 
 // Adds up what the items of one task gave.
 class Tally {
@@ -85,9 +90,10 @@ nlohmann::ordered_json DumpLine(const TaskInfo& task, const Item& item, const Sc
 ScoredItem Prepare(const Item& item, const text::Tokenizer& tokenizer, const TaskOptions& options,
                    bool& truncated) {
   ScoredItem out;
+  PairEncoder encoder(tokenizer, options.add_bos);
   try {
     for (const Request& request : item.requests) {
-      out.requests.push_back(EncodePair(tokenizer, request.context, request.continuation, options.add_bos));
+      out.requests.push_back(encoder.Encode(request.context, request.continuation));
       truncated |= Truncate(out.requests.back(), options.max_length);
     }
   } catch (const Error& error) {
@@ -95,6 +101,21 @@ ScoredItem Prepare(const Item& item, const text::Tokenizer& tokenizer, const Tas
     out.problem = error.what();
   }
   return out;
+}
+
+std::vector<ScoredItem> PrepareAll(const std::vector<Item>& items, const text::Tokenizer& tokenizer,
+                                   const TaskOptions& options, ThreadPool& threads, int64_t& truncated) {
+  std::vector<ScoredItem> scored(items.size());
+  std::atomic<int64_t> count = 0;
+  threads.For(static_cast<int64_t>(items.size()), 16, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+      bool cut = false;
+      scored[i] = Prepare(items[i], tokenizer, options, cut);
+      count += cut && scored[i].problem.empty();
+    }
+  });
+  truncated = count;
+  return scored;
 }
 
 // The items that can be scored, those whose contexts begin alike side by side: a batch reads what they share
@@ -118,13 +139,10 @@ TaskResult RunTask(const TaskInfo& task, TaskItems read, const text::Tokenizer& 
   const int64_t read_before = scorer.tokens_read();
   TaskResult result;
   result.bad = std::move(read.bad);
-  std::vector<ScoredItem> scored;
-  for (const Item& item : read.items) {
-    bool truncated = false;
-    scored.push_back(Prepare(item, tokenizer, options, truncated));
-    result.truncated += truncated && scored.back().problem.empty();
-  }
+  std::vector<ScoredItem> scored =
+      PrepareAll(read.items, tokenizer, options, scorer.threads(), result.truncated);
   const std::vector<ScoredItem*> order = Neighbours(scored);
+  result.prepare_seconds = Since(began);
   const auto total = static_cast<int64_t>(order.size());
   for (int64_t first = 0; first < total; first += scorer.batch()) {
     const int64_t count = std::min(scorer.batch(), total - first);
@@ -146,7 +164,7 @@ TaskResult RunTask(const TaskInfo& task, TaskItems read, const text::Tokenizer& 
             [](const BadItem& a, const BadItem& b) { return a.index < b.index; });
   result.figures = tally.Figures();
   result.tokens = scorer.tokens_read() - read_before;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.seconds = Since(began);
   return result;
 }
 

@@ -26,7 +26,8 @@ struct TaskResult {
   int64_t truncated = 0;                                // of them, lost the start of a context
   int64_t tokens = 0;                                   // that the model has read
   double seconds = 0;
-  std::vector<BadItem> bad;  // in order of the file
+  double prepare_seconds = 0;  // of them, before the model had something to do
+  std::vector<BadItem> bad;    // in order of the file
 };
 
 // Items without a result are counted and described, never fatal.

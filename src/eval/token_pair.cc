@@ -25,22 +25,25 @@ TokenPair EncodeAlone(const text::Tokenizer& tokenizer, const std::string& conti
 
 }  // namespace
 
-TokenPair EncodePair(const text::Tokenizer& tokenizer, const std::string& context,
-                     const std::string& continuation, bool add_bos) {
+TokenPair PairEncoder::Encode(const std::string& context, const std::string& continuation) {
   const size_t space = TrailingSpace(context);
   const std::string head = context.substr(0, context.size() - space);
   const std::string tail = context.substr(head.size()) + continuation;
   TokenPair pair;
   if (head.empty()) {
-    pair = EncodeAlone(tokenizer, tail);
+    pair = EncodeAlone(tokenizer_, tail);
   } else {
-    pair.context = tokenizer.Encode(head);
-    const std::vector<int32_t> whole = tokenizer.Encode(head + tail);
+    if (head != head_) {
+      head_ids_ = tokenizer_.Encode(head);
+      head_ = head;
+    }
+    pair.context = head_ids_;
+    const std::vector<int32_t> whole = tokenizer_.Encode(head + tail);
     const size_t split = std::min(whole.size(), pair.context.size());
     pair.continuation.assign(whole.begin() + static_cast<std::ptrdiff_t>(split), whole.end());
-    if (add_bos) {
-      const int32_t bos = tokenizer.special().bos;
-      Check(bos >= 0, "the ", tokenizer.kind(), " tokenizer has no beginning-of-text id for --add-bos true");
+    if (add_bos_) {
+      const int32_t bos = tokenizer_.special().bos;
+      Check(bos >= 0, "the ", tokenizer_.kind(), " tokenizer has no beginning-of-text id for --add-bos true");
       pair.context.insert(pair.context.begin(), bos);
     }
   }

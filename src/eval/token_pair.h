@@ -20,8 +20,21 @@ struct TokenPair {
 // context starts with the beginning-of-text id (Error when the tokenizer has none). An empty context becomes
 // the beginning-of-text id, or the end-of-text id where there is none. Throws Error when nothing is left to
 // predict.
-TokenPair EncodePair(const text::Tokenizer& tokenizer, const std::string& context,
-                     const std::string& continuation, bool add_bos);
+//
+// Remembers the last context, so that the choices of an item encode it once. One thread at a time; the
+// tokenizer must outlive the object.
+class PairEncoder {
+ public:
+  PairEncoder(const text::Tokenizer& tokenizer, bool add_bos) : tokenizer_(tokenizer), add_bos_(add_bos) {}
+
+  TokenPair Encode(const std::string& context, const std::string& continuation);
+
+ private:
+  const text::Tokenizer& tokenizer_;
+  bool add_bos_;
+  std::string head_;
+  std::vector<int32_t> head_ids_;
+};
 
 // Drops tokens from the context's start so that the model reads at most `max_length` of them (the
 // continuation's last is only predicted). Returns whether something was dropped. Throws Error when the

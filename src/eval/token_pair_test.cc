@@ -13,6 +13,24 @@ std::vector<int32_t> Bytes(std::string_view text) {
   return out;
 }
 
+TokenPair EncodePair(const text::Tokenizer& tokenizer, const std::string& context,
+                     const std::string& continuation, bool add_bos) {
+  return PairEncoder(tokenizer, add_bos).Encode(context, continuation);
+}
+
+TEST(TokenPair, RemembersTheContextOnly) {
+  const auto tokenizer = text::OpenTokenizer("bytes");
+  PairEncoder encoder(*tokenizer, false);
+  for (const char* context : {"One", "One", "Two", "One "}) {
+    for (const char* continuation : {" a", " bc"}) {
+      const TokenPair expected = EncodePair(*tokenizer, context, continuation, false);
+      const TokenPair pair = encoder.Encode(context, continuation);
+      EXPECT_EQ(pair.context, expected.context);
+      EXPECT_EQ(pair.continuation, expected.continuation);
+    }
+  }
+}
+
 TEST(TokenPair, SplitsWhereTheContextEnds) {
   const auto tokenizer = text::OpenTokenizer("bytes");
   const TokenPair pair = EncodePair(*tokenizer, "Answer:", " yes", false);
