@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -15,6 +17,10 @@
 
 namespace lattice::runtime {
 namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20, kBlock = 16 * kHugePage, kCacheLine = 64;
+
+size_t RoundUp(size_t bytes, size_t to) { return (std::max<size_t>(bytes, 1) + to - 1) / to * to; }
 
 constexpr std::string_view kNames[] = {"float32", "bf16", "int8"};
 constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8};
@@ -67,21 +73,26 @@ WeightFormat FormatNamed(std::string_view name) {
   Fail("[weights] unknown format \"", name, "\"", DidYouMean(name, kNames));
 }
 
-Block::Block(size_t bytes) : bytes_(std::max<size_t>(bytes, 1)) {
-  void* data = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(data, bytes_, MADV_HUGEPAGE);
-  data_ = static_cast<std::byte*>(data);
+Block::Block(size_t bytes) : bytes_(RoundUp(bytes, kHugePage)) {
+  data_ = static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes_));
+  if (data_ == nullptr) throw std::bad_alloc();
+  ::madvise(data_, bytes_, MADV_HUGEPAGE);
 }
 
-Block::~Block() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
-}
+Block::~Block() { std::free(data_); }
 
 Block::Block(Block&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
-std::byte* Weights::Allocate(size_t bytes) { return owned_.emplace_back(bytes).data(); }
+std::byte* Weights::Allocate(size_t bytes) {
+  bytes = RoundUp(bytes, kCacheLine);
+  if (used_ + bytes > room_) {
+    room_ = std::max(bytes, kBlock);
+    used_ = 0;
+    owned_.emplace_back(room_);
+  }
+  return owned_.back().data() + std::exchange(used_, used_ + bytes);
+}
 
 Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& path,
                  std::optional<WeightFormat> format)
@@ -101,7 +112,12 @@ Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& 
     } else {
       matrix = AsStored(info);
     }
-    matrices_[info.name] = matrix.format == format_ ? matrix : Converted(matrix);
+    if (matrix.format != format_) {
+      matrix = Converted(matrix);
+    } else if (format_ != WeightFormat::kF32) {
+      matrix = Copied(matrix);
+    }
+    matrices_[info.name] = matrix;
   }
   Finish(config);
 }
@@ -110,21 +126,17 @@ Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, Wei
     : format_(format) {
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
     const auto count = static_cast<size_t>(info.Elements());
-    Block values(count * sizeof(float));
-    const std::span<float> floats(reinterpret_cast<float*>(values.data()), count);
+    const bool kept = !info.IsMatrix() || format == WeightFormat::kF32;
+    std::vector<float> passing(kept ? 0 : count);
+    const std::span<float> floats(
+        kept ? reinterpret_cast<float*>(Allocate(count * sizeof(float))) : passing.data(), count);
     fill(info, floats);
     if (!info.IsMatrix()) {
       vectors_[info.name] = floats;
-      owned_.push_back(std::move(values));
       continue;
     }
     const WeightMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], floats.data(), nullptr};
-    if (format == WeightFormat::kF32) {
-      matrices_[info.name] = matrix;
-      owned_.push_back(std::move(values));
-    } else {
-      matrices_[info.name] = Converted(matrix);
-    }
+    matrices_[info.name] = kept ? matrix : Converted(matrix);
   }
   Finish(config);
 }
@@ -147,6 +159,16 @@ WeightMatrix Weights::AsStored(const model::TensorInfo& info) const {
         file_->path().string(), ": \"", info.name,
         "\" is not aligned; write the file again with this project");
   return matrix;
+}
+
+WeightMatrix Weights::Copied(const WeightMatrix& from) {
+  WeightMatrix to = from;
+  const auto rows = static_cast<size_t>(from.rows);
+  const size_t scales = from.scales == nullptr ? 0 : rows * sizeof(float);
+  const size_t bytes = static_cast<size_t>(from.Bytes()) - scales;
+  to.data = std::memcpy(Allocate(bytes), from.data, bytes);
+  if (scales > 0) to.scales = static_cast<float*>(std::memcpy(Allocate(scales), from.scales, scales));
+  return to;
 }
 
 WeightMatrix Weights::Converted(const WeightMatrix& from) {

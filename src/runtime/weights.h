@@ -26,7 +26,8 @@ using kernels::WeightMatrix;
 std::string_view Name(WeightFormat format);
 WeightFormat FormatNamed(std::string_view name);
 
-// Memory of its own, in large pages where the system gives them.
+// Memory of its own, in huge pages where the system gives them. Those are 2 MiB and must be aligned, so many
+// matrices share a block: streaming int8 weights from small pages takes 1.7 times as long.
 class Block {
  public:
   explicit Block(size_t bytes);
@@ -46,8 +47,8 @@ using TensorSource = std::function<void(const model::TensorInfo& info, std::span
 // Immutable once made; may be read by all threads.
 class Weights {
  public:
-  // DIRECTORY/model.safetensors, checked against the config. Matrices stay in the mapped file when it holds
-  // them in `format` (or when none is asked for), else they are converted into memory. F16 becomes float32.
+  // DIRECTORY/model.safetensors, checked against the config, in `format` or as the file has it. float32
+  // matrices stay in the mapped file; others are copied or converted into memory. F16 becomes float32.
   Weights(const model::ModelConfig& config, const std::filesystem::path& path,
           std::optional<WeightFormat> format);
   // Values from elsewhere: `fill` writes each tensor's, [Elements()].
@@ -68,12 +69,15 @@ class Weights {
   WeightMatrix AsStored(const model::TensorInfo& info) const;
   WeightMatrix Converted(const WeightMatrix& from);
   std::span<const float> Widened(const model::TensorInfo& info);
+  WeightMatrix Copied(const WeightMatrix& from);
+  // Memory that lives as long as this, aligned to a cache line.
   std::byte* Allocate(size_t bytes);
   void Finish(const model::ModelConfig& config);
 
   WeightFormat format_ = WeightFormat::kF32;
   std::unique_ptr<io::Safetensors> file_;
   std::vector<Block> owned_;
+  size_t used_ = 0, room_ = 0;  // of the last block
   std::map<std::string, WeightMatrix, std::less<>> matrices_;
   std::map<std::string, std::span<const float>, std::less<>> vectors_;
   int64_t bytes_per_token_ = 0;
