@@ -9,8 +9,8 @@
 namespace lattice {
 namespace {
 
-// About 100 microseconds: longer than the pauses inside a step, shorter than anyone notices.
-constexpr int kSpins = 4000;
+// About a millisecond: longer than the pauses inside a step, shorter than anyone notices.
+constexpr int kSpins = 40000;
 constexpr int kMaxThreads = 1024;
 
 void Pause() {

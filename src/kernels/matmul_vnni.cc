@@ -110,7 +110,8 @@ void MatMulVnni(const MatMul& p, int64_t first, int64_t last) {
   for (int64_t m = 0; m < p.count; m += block) {
     const int64_t end = std::min(p.count, m + block);
     int64_t row = first;
-    for (; row + 4 <= last; row += 4) Rows<4>(p, row, m, end);
+    // One row of x is bound by memory, which is read fastest as one stream.
+    for (; p.count > 1 && row + 4 <= last; row += 4) Rows<4>(p, row, m, end);
     for (; row < last; ++row) Rows<1>(p, row, m, end);
   }
 }
