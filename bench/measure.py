@@ -126,6 +126,16 @@ def parse(parser):
     return options
 
 
+def use_threads(threads):
+    """Gives this process so many CPUs and torch as many threads. Before torch is imported: its pools are sized by
+    what they find."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
+
+    torch.set_num_threads(threads)
+
+
 class Output:
     """Text for people and JSON for programs; with --json - stdout is JSON alone and the text goes to stderr."""
 
@@ -142,6 +152,10 @@ class Output:
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
         elif text:
             print(text, file=sys.stderr, flush=True)
+
+    def draw(self, file, svg):
+        Path(file).write_text(svg)
+        self.say(f"written: {file}")
 
     def finish(self, figures):
         if self.json_file == "-":

@@ -6,7 +6,6 @@ at C=64 against the same in JAX and PyTorch, after outputs and gradients of all 
 Exit code 1 when a result is wrong or a peer fails; speed alone never fails.
 """
 
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -131,20 +130,14 @@ def run(options, out):
     if options.svg:
         import plot
 
-        Path(options.svg).write_text(plot.svg(figures))
-        out.say(f"written: {options.svg}")
+        out.draw(options.svg, plot.svg(figures))
     out.finish(figures)
     return 1 if figures["failures"] else 0
 
 
 def main():
     options = options_of()
-    # Before torch is imported: its thread pools are sized by what they find.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    import torch
-
-    torch.set_num_threads(options.threads)
+    measure.use_threads(options.threads)
     sys.path.append(str(SCAN))
     return run(options, measure.Output(options.json))
 

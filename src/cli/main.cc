@@ -9,7 +9,8 @@ namespace lattice::cli {
 namespace {
 
 // Training allocates and frees the same large tensors again and again; by default glibc gives each back to
-// the system, and every step pays for the page faults. Figures: docs/decisions.md.
+// the system, and every step pays for the page faults. The launcher does the same for whatever it starts;
+// this is for the program on its own. Figures: docs/decisions.md.
 void KeepFreedMemory() {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/round_step.h"
 #include "text/markup.h"
 
 namespace lattice::eval {
@@ -47,16 +48,9 @@ struct Axis {
   }
 };
 
-// Round steps (1, 2 or 5 times a power of ten), about four of them.
+// About four round steps.
 void AddLinearTicks(Axis& axis) {
-  const double rough = (axis.high - axis.low) / 4, power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= rough) {
-      step = factor * power;
-      break;
-    }
-  }
+  const double step = RoundStep((axis.high - axis.low) / 4);
   axis.low = std::floor(axis.low / step + 1e-9) * step;
   axis.high = std::ceil(axis.high / step - 1e-9) * step;
   for (double tick = axis.low; tick <= axis.high + step / 2; tick += step)

@@ -11,24 +11,12 @@
 #include "model/mixers.h"
 #include "nn/language_model.h"
 #include "runtime/engine.h"
+#include "runtime/testing.h"
 
 namespace lattice::nn {
 namespace {
 
 constexpr int64_t kTokens = 150;
-
-model::ModelConfig Config(std::string_view mixer) {
-  model::ModelConfig config;
-  config.mixer = mixer;
-  config.vocab_size = 67;
-  config.layers = 2;
-  config.width = 40;
-  config.heads = 2;
-  if (!model::FindMixer(mixer).attention) config.slots = 12;
-  // Larger than for training: differences must not hide behind small activations.
-  config.init_std = 0.2;
-  return config;
-}
 
 // Every parameter off its initial value: biases and norms too must be where they belong.
 void Shake(LanguageModel& lm) {
@@ -108,10 +96,10 @@ INSTANTIATE_TEST_SUITE_P(Registry, RuntimeParity, testing::ValuesIn([] {
                          }()),
                          [](const auto& mixer) { return mixer.param; });
 
-TEST_P(RuntimeParity, LogitsEqualTorchs) { ExpectEqual(Config(GetParam())); }
+TEST_P(RuntimeParity, LogitsEqualTorchs) { ExpectEqual(runtime::TinyConfig(GetParam())); }
 
 TEST_P(RuntimeParity, WithEveryOption) {
-  model::ModelConfig config = Config(GetParam());
+  model::ModelConfig config = runtime::TinyConfig(GetParam());
   config.tie_embedding = false;
   config.conv_width = 3;
   config.norm_eps = 1e-5;
@@ -126,7 +114,7 @@ TEST_P(RuntimeParity, WithEveryOption) {
 }
 
 TEST(RuntimeParityOptions, WithoutNormalization) {
-  model::ModelConfig config = Config("lattice_dec");
+  model::ModelConfig config = runtime::TinyConfig("lattice_dec");
   config.normalize = model::Normalize::kNone;
   config.v_norm = model::VectorNorm::kScale;
   ExpectEqual(config);

@@ -18,6 +18,7 @@ inline model::ModelConfig TinyConfig(std::string_view mixer) {
   config.width = 40;
   config.heads = 2;
   if (!model::FindMixer(mixer).attention) config.slots = 12;
+  // Larger than for training: differences must not hide behind small activations.
   config.init_std = 0.2;
   return config;
 }

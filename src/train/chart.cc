@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/round_step.h"
 #include "train/format.h"
 
 namespace lattice::train {
@@ -113,15 +114,7 @@ class Picture {
 }  // namespace
 
 std::vector<double> Ticks(double low, double high, int count) {
-  const double rough = (high - low) / count;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= rough) {
-      step = factor * power;
-      break;
-    }
-  }
+  const double step = RoundStep((high - low) / count);
   std::vector<double> ticks;
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
     ticks.push_back(i * step + 0.0);  // -0 becomes 0

@@ -90,17 +90,18 @@ struct LatticeRule : RuleBase<T> {
                                  bool token, Step<T>& step) {
     const auto one = Set(T(1)), mu = Set(x.mu);
     const auto g = hn::Mul(Set(x.gamma), ch), gi = hn::Mul(g, inv);
+    constexpr bool kFused = HWY_TARGET != HWY_SCALAR;  // what a product loses is known
+    if (!kFused || !token) {
+      if constexpr (kFused) {
+        Store(one, step.aux[kBeta] + i);
+        Store(hn::Add(mu, hn::Mul(gi, a)), step.A + i);
+        Store(g, step.B + i);
+      } else {
+        WideCoefficients(i, x, token, step);
+      }
+      return hn::MulAdd(hn::Mul(gi, gi), r, hn::Mul(mu, mu));
+    }
     const Exact<T> u = AddExactly<T>(mu, hn::Mul(gi, a));
-    if constexpr (HWY_TARGET == HWY_SCALAR) {  // without fused multiply-adds
-      WideCoefficients(i, x, token, step);
-      return hn::MulAdd(hn::Mul(gi, gi), r, hn::Mul(mu, mu));
-    }
-    if (!token) {
-      Store(one, step.aux[kBeta] + i);
-      Store(u.high, step.A + i);
-      Store(g, step.B + i);
-      return hn::MulAdd(hn::Mul(gi, gi), r, hn::Mul(mu, mu));
-    }
     const Exact<T> mu2 = MulExactly<T>(mu, mu);
     Exact<T> w = AddExactly<T>(mu2.high, hn::Mul(hn::Mul(gi, gi), r));
     w.low = hn::Add(w.low, mu2.low);
