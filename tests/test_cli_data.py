@@ -4,9 +4,12 @@ import gzip
 import json
 import lzma
 import random
+import signal
+import subprocess
+import time
 
 import pytest
-from cli_program import TINY, metrics, ok, run, settings
+from cli_program import PROGRAM, TINY, metrics, ok, run, settings
 
 pyarrow = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402
@@ -62,7 +65,7 @@ def test_shards_are_trained_on(corpus, tmp_path):
 
 def test_damaged_shards_are_noticed(corpus, tmp_path):
     ok("data", "pack", corpus / "a.txt", "--out", tmp_path / "s", "--shard-tokens", 20000)
-    files = sorted((tmp_path / "s").iterdir())
+    files = sorted((tmp_path / "s").glob("[is]*"))
     assert len(files) >= 2
     chance = random.Random(5)
     for file in files:
@@ -95,6 +98,37 @@ def test_bad_input_is_named(corpus, tmp_path):
     (tmp_path / "y.jsonl").write_text('{"text": "good"}\n{"text": "cut\n' + "[]\n")
     out = ok("data", "pack", tmp_path / "y.jsonl", "--out", tmp_path / "y")
     assert "2 malformed lines" in out and "y.jsonl:2" in out
+
+
+def test_two_processes_do_not_pack_into_one_directory(corpus, tmp_path):
+    (tmp_path / "large.txt").write_bytes((corpus / "a.txt").read_bytes() * 300)
+    command = ["data", "pack", tmp_path / "large.txt", "--out", tmp_path / "s", "--threads", 1]
+    first = subprocess.Popen([PROGRAM, *map(str, command)], stdout=subprocess.DEVNULL)
+    while not (tmp_path / "s" / ".lock").exists():
+        time.sleep(0.001)
+    time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)
+    second = run(*command)
+    first.send_signal(signal.SIGCONT)
+    assert second.returncode == 1
+    assert "another process is packing in" in second.stderr and "another --out" in second.stderr
+    assert first.wait(timeout=60) == 0
+    assert "whole" in ok("data", "check", tmp_path / "s")
+
+
+def test_a_directory_that_cannot_be_written_is_named(corpus, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", disk], capture_output=True).returncode == 0
+    if not mounted:
+        disk.chmod(0o555)
+    try:
+        result = run("data", "pack", corpus / "a.txt", "--out", disk / "s")
+        assert result.returncode == 1 and str(disk / "s") in result.stderr
+        assert "Read-only file system" in result.stderr or "Permission denied" in result.stderr
+    finally:
+        if mounted:
+            subprocess.run(["umount", disk], check=True)
 
 
 def test_help_shows_an_example():

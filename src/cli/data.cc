@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -8,7 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/command.h"
+#include "cli/progress_bar.h"
 #include "data/pack.h"
 #include "data/token_store.h"
 #include "text/tokenizer.h"
@@ -24,35 +24,20 @@ struct PackArguments {
   data::PackOptions pack;
 };
 
-// One line that is rewritten on a terminal, a line every ten seconds elsewhere.
-class PackBar {
- public:
-  void operator()(const data::PackProgress& progress) {
-    const Clock::time_point now = Clock::now();
-    if (first_bytes_ < 0) first_bytes_ = progress.text_bytes;
-    if (now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000))) return;
-    last_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    const double part = static_cast<double>(progress.input_bytes) /
-                        static_cast<double>(std::max<int64_t>(1, progress.total_input_bytes));
-    const double rate = static_cast<double>(progress.text_bytes - first_bytes_) / seconds;
-    std::cerr << (terminal_ ? "\r\033[K" : "") << train::Fixed(100 * part, 1) << " %  "
-              << train::CountText(static_cast<double>(progress.tokens)) << " tokens  "
-              << train::Fixed(rate / 1e6, 1) << " MB/s  ETA "
-              << train::DurationText(part > 0 ? seconds * (1 - part) / part : 0) << (terminal_ ? "" : "\n")
-              << std::flush;
-  }
-  void Finish() const {
-    if (terminal_) std::cerr << "\r\033[K" << std::flush;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
-  const Clock::time_point start_ = Clock::now();
-  Clock::time_point last_ = start_;
-  int64_t first_bytes_ = -1;
-};
+data::PackProgress PackWithBar(const data::PackOptions& options, const text::Tokenizer& tokenizer) {
+  ProgressBar bar("packing");
+  int64_t earlier = -1;  // an interrupted packing did these
+  return data::Pack(options, tokenizer, [&](const data::PackProgress& now) {
+    if (earlier < 0) earlier = now.text_bytes;
+    bar.Show(now.input_bytes, now.total_input_bytes, [&](double seconds) {
+      return StrCat(
+          train::Fixed(
+              100.0 * static_cast<double>(now.input_bytes) / static_cast<double>(now.total_input_bytes), 1),
+          " %  ", train::CountText(static_cast<double>(now.tokens)), " tokens  ",
+          train::Fixed(static_cast<double>(now.text_bytes - earlier) / seconds / 1e6, 1), " MB/s");
+    });
+  });
+}
 
 int Pack(const PackArguments& arguments) {
   data::PackOptions options = arguments.pack;
@@ -60,9 +45,7 @@ int Pack(const PackArguments& arguments) {
   options.out = arguments.out;
   const std::unique_ptr<text::Tokenizer> tokenizer = text::OpenTokenizer(arguments.tokenizer);
   const auto start = std::chrono::steady_clock::now();
-  PackBar bar;
-  const data::PackProgress done = data::Pack(options, *tokenizer, std::ref(bar));
-  bar.Finish();
+  const data::PackProgress done = PackWithBar(options, *tokenizer);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::cout << arguments.out << ": " << train::Grouped(done.tokens) << " tokens of "
             << train::Grouped(done.documents) << " documents (" << train::BytesText(done.text_bytes)

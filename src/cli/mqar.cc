@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/mqar_sweep.h"
 #include "cli/progress_bar.h"
+#include "io/directory_lock.h"
 #include "io/file.h"
 #include "train/format.h"
 #include "train/run_directory.h"
@@ -117,7 +118,7 @@ bool RunPoint(const Options& options, const train::RecallPoint& point, const std
 
 int Sweep(const Options& options, const std::vector<train::RecallPoint>& points) {
   if (options.threads > 0) at::set_num_threads(options.threads);
-  const train::RunLock lock(options.out);
+  const io::DirectoryLock lock(options.out, "training");
   const train::StopSignal stop;
   std::vector<const train::RecallPoint*> todo;
   for (const train::RecallPoint& point : points) {

@@ -27,6 +27,10 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::Show(int64_t done, int64_t total) {
+  Show(done, total, [&](double) { return StrCat(train::Grouped(done), "/", train::Grouped(total)); });
+}
+
+void ProgressBar::Show(int64_t done, int64_t total, const std::function<std::string(double)>& figures) {
   const Clock::time_point now = Clock::now();
   const double age = std::chrono::duration<double>(now - last_).count();
   if (total <= 0 || age < (terminal_ ? kBarSeconds : kLineSeconds)) return;
@@ -34,14 +38,13 @@ void ProgressBar::Show(int64_t done, int64_t total) {
   shown_ = true;
   const double elapsed = std::chrono::duration<double>(now - began_).count();
   const double left = elapsed * static_cast<double>(total - done) / static_cast<double>(done > 0 ? done : 1);
-  const std::string figures = StrCat(name_, "  ", train::Grouped(done), "/", train::Grouped(total), "  ",
-                                     train::DurationText(left), " left");
+  const std::string line = StrCat(name_, "  ", figures(elapsed), "  ", train::DurationText(left), " left");
   if (!terminal_) {
-    std::cerr << figures << std::endl;
+    std::cerr << line << std::endl;
     return;
   }
   const auto filled = static_cast<size_t>(kBarWidth * done / total);
-  std::cerr << "\r\033[K" << figures << "  [" << std::string(filled, '=')
+  std::cerr << "\r\033[K" << line << "  [" << std::string(filled, '=')
             << std::string(static_cast<size_t>(kBarWidth) - filled, ' ') << "]" << std::flush;
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace lattice::cli {
@@ -18,7 +19,10 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
+  // Shows NAME and done/total, or what `figures` says of the seconds gone by; and the time left. Cheap to
+  // call often: most calls show nothing, and do not ask for the figures.
   void Show(int64_t done, int64_t total);
+  void Show(int64_t done, int64_t total, const std::function<std::string(double)>& figures);
 
  private:
   using Clock = std::chrono::steady_clock;

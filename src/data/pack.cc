@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "data/pack_input.h"
 #include "data/token_store.h"
-#include "io/directory.h"
+#include "io/directory_lock.h"
 #include "io/hash.h"
 #include "io/json.h"
 #include "io/sealed_json.h"
@@ -217,9 +217,11 @@ void Add(PackProgress& progress, const EncodedBatch& batch) {
 
 PackProgress Pack(const PackOptions& options, const text::Tokenizer& tokenizer,
                   const std::function<void(const PackProgress&)>& report) {
+  const std::vector<InputFile> files = ListInputs(options.inputs);
+  // Locked first: another process may be about to complete the directory.
+  const io::DirectoryLock lock(options.out, "packing");
   Check(!IsTokenStore(options.out), "[pack] ", options.out.string(),
         " holds complete token shards already; give another --out");
-  const std::vector<InputFile> files = ListInputs(options.inputs);
   const Journal journal(options.out, InputsMark(options, files, tokenizer));
   PackProgress progress;
   for (const InputFile& file : files) progress.total_input_bytes += file.bytes;

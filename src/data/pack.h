@@ -40,7 +40,7 @@ struct PackProgress {
 // After every shard pack.json says how far it is: the same call after a crash goes on behind the last shard.
 // index.json is written last and makes the directory complete. `report` is called now and then, from the
 // calling thread. Throws Error: no input, an unknown ending or compression, a damaged file, a directory that
-// is complete already or was begun with other inputs.
+// is complete already, was begun with other inputs, or is being packed into by another process.
 PackProgress Pack(const PackOptions& options, const text::Tokenizer& tokenizer,
                   const std::function<void(const PackProgress&)>& report = {});
 

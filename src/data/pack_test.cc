@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/token_store.h"
+#include "io/directory_lock.h"
 #include "io/failing_calls.h"
 #include "io/file.h"
 #include "io/testing.h"
@@ -61,7 +62,42 @@ TEST_F(PackTest, DoesNotDependOnThreadsAndMakesShards) {
   }
 }
 
-TEST_F(PackTest, GoesOnAfterEveryFailure) {
+TEST_F(PackTest, EveryFailingCallIsGoneOnAfter) {
+  for (int i = 0; i < 5; ++i) {
+    options_.inputs.push_back(
+        dir_.Put(StrCat(i, ".txt"), plain_.substr(static_cast<size_t>(3000 * i), 3000)));
+  }
+  options_.shard_tokens = 4000;
+  io::FailingCalls counting(-1, 0, 0, 2500);
+  {
+    const io::ScopedWriteCalls scope(counting);
+    Pack(options_, tokenizer_);
+  }
+  const std::string fingerprint = TokenStore(options_.out, "").fingerprint();
+  ASSERT_GE(counting.calls(), 40);
+  for (int i = 0; i < 3 * counting.calls(); ++i) {
+    const int failing = i / 3;
+    const io::Fault& fault = io::kFaults[i % 3];
+    SCOPED_TRACE(StrCat(fault.message, " at call ", failing));
+    std::filesystem::remove_all(options_.out);
+    {
+      io::FailingCalls calls(failing, fault.error, 1, 2500);
+      const io::ScopedWriteCalls scope(calls);
+      EXPECT_TRUE(io::Says(io::ErrorOf([&] { Pack(options_, tokenizer_); }), {fault.message}));
+      ASSERT_LT(failing, calls.calls()) << "the call was made";
+    }
+    // Only the sync behind the last rename may fail and leave a complete store.
+    io::FailingCalls working(-1, 0, 0, 1 << 20);
+    const io::ScopedWriteCalls scope(working);
+    if (!IsTokenStore(options_.out)) Pack(options_, tokenizer_);
+    EXPECT_EQ(TokenStore(options_.out, "").fingerprint(), fingerprint);
+    for (const auto& entry : std::filesystem::directory_iterator(options_.out)) {
+      EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+    }
+  }
+}
+
+TEST_F(PackTest, GoesOnOnADiskThatIsFullAgainAndAgain) {
   options_.inputs = {dir_.Put("a.jsonl", lines_), dir_.Put("b.txt", plain_)};
   const std::vector<int64_t> expected = PackedTokens();
   const std::string fingerprint = TokenStore(options_.out, "").fingerprint();
@@ -81,6 +117,22 @@ TEST_F(PackTest, GoesOnAfterEveryFailure) {
   }
   EXPECT_GE(failures, 4);
   EXPECT_EQ(TokenStore(options_.out, "").fingerprint(), fingerprint);
+}
+
+TEST_F(PackTest, NamesADirectoryThatCannotBeWrittenOrIsInUse) {
+  options_.inputs = {dir_.Put("a.txt", "text")};
+  {
+    const io::DirectoryLock lock(options_.out, "packing");
+    EXPECT_TRUE(io::Says(io::ErrorOf([&] { Pack(options_, tokenizer_); }),
+                         {"another process is packing in", "out", "--out"}));
+  }
+  {
+    io::FailingCalls calls(0, EACCES, 1 << 30);
+    const io::ScopedWriteCalls scope(calls);
+    EXPECT_TRUE(io::Says(io::ErrorOf([&] { Pack(options_, tokenizer_); }), {"out", "Permission denied"}));
+  }
+  options_.out = dir_ / "a.txt" / "out";
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Pack(options_, tokenizer_); }), {"cannot create the directory"}));
 }
 
 TEST_F(PackTest, CountsMalformedLinesAndShowsTheFirst) {

@@ -74,6 +74,27 @@ TEST(TokenStore, ShardsReadAsOneSequence) {
   }
 }
 
+TEST(TokenStore, RefusesAThousandFlippedBitsAndTwoHundredTruncations) {
+  const io::TestDir dir;
+  {
+    TokenStoreWriter writer(dir / "s", kHash, 400);
+    writer.Append(Tokens(1000), 1000);
+    writer.Finish();
+  }
+  const std::string names[] = {"s/index.json", "s/shard-00000.tokens", "s/shard-00001.tokens",
+                               "s/shard-00002.tokens"};
+  constexpr size_t kHeader = 128;
+  for (uint64_t i = 0; i < 1200; ++i) {
+    const std::string& name = names[i / 6 % std::size(names)];
+    const std::string whole = Content(dir / name);
+    // Tokens outnumber the header's bytes: every other damage is in the header, or the index's beginning.
+    dir.Put(name, io::Damaged(whole, i, i % 2 == 0 ? kHeader : whole.size()));
+    EXPECT_NE(io::ErrorOf([&] { TokenStore(dir / "s", kHash); }), "no error") << name << " " << i;
+    dir.Put(name, whole);
+  }
+  EXPECT_EQ(TokenStore(dir / "s", kHash).tokens(), 1000);
+}
+
 TEST(TokenStore, RefusesAnotherTokenizer) {
   const io::TestDir dir;
   TokenStoreWriter writer(dir / "s", kHash);

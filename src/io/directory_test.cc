@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "io/directory_lock.h"
 #include "io/failing_calls.h"
 #include "io/testing.h"
 
@@ -41,6 +42,16 @@ TEST(Directories, AreRenamedAndRemoved) {
   RemoveTree(dir / "c");
   RemoveTree(dir / "c");
   EXPECT_EQ(dir.CountEntries(), 0);
+}
+
+TEST(DirectoryLock, OneAtATime) {
+  const TestDir dir;
+  {
+    const DirectoryLock lock(dir / "run", "training");
+    EXPECT_TRUE(Says(ErrorOf([&] { DirectoryLock second(dir / "run", "training"); }),
+                     {"another process is training in", "--out"}));
+  }
+  EXPECT_EQ(ErrorOf([&] { DirectoryLock third(dir / "run", "training"); }), "no error");
 }
 
 }  // namespace

@@ -5,10 +5,22 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <string_view>
 
 #include "io/write_calls.h"
 
 namespace lattice::io {
+
+// In place of an error: the call is made, but a write moves one byte only.
+inline constexpr int kShortWrite = 0;
+
+// What every write call is made to meet in turn, and what the caller's error then says.
+struct Fault {
+  int error;
+  std::string_view message;
+};
+inline constexpr Fault kFaults[] = {
+    {ENOSPC, "No space left"}, {EIO, "Input/output error"}, {kShortWrite, "no error"}};
 
 // Fails calls first, first + 1, ... first + count - 1 with `error`; the others work. Writes move at most
 // `most` bytes, so callers meet short writes. Close is never failed: it has to give the descriptor back.
@@ -22,9 +34,12 @@ class FailingCalls : public WriteCalls {
     return Fails() ? -1 : WriteCalls::Open(path, flags, mode);
   }
   ssize_t Write(int descriptor, const void* data, size_t size) override {
-    return Fails() ? -1 : WriteCalls::Write(descriptor, data, std::min(size, most_));
+    const bool hit = Hit();
+    if (hit && error_ != kShortWrite) return -1;
+    return WriteCalls::Write(descriptor, data, hit ? 1 : std::min(size, most_));
   }
-  int Sync(int descriptor) override { return Fails() ? -1 : WriteCalls::Sync(descriptor); }
+  // Waits for no disk: nothing here has to survive a power cut.
+  int Sync(int) override { return Fails() ? -1 : 0; }
   int Rename(const char* from, const char* to) override {
     return Fails() ? -1 : WriteCalls::Rename(from, to);
   }
@@ -36,7 +51,8 @@ class FailingCalls : public WriteCalls {
   }
 
  private:
-  bool Fails() {
+  bool Fails() { return Hit() && error_ != kShortWrite; }
+  bool Hit() {
     const int call = calls_++;
     if (call < first_ || call >= first_ + count_) return false;
     errno = error_;

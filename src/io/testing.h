@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/random.h"
 
 namespace lattice::io {
 
@@ -35,6 +37,8 @@ class TestDir {
 
   // Writes a file without the library under test and returns its path.
   std::filesystem::path Put(std::string_view name, std::string_view content) const {
+    // Some file systems write the new content of an old file to disk at once, which takes its time.
+    std::filesystem::remove(path_ / name);
     std::ofstream(path_ / name, std::ios::binary) << content;
     return path_ / name;
   }
@@ -46,6 +50,18 @@ class TestDir {
  private:
   std::filesystem::path path_;
 };
+
+// `whole` with one bit flipped, or, for every sixth i, cut short; the place, below `most`, depends on i only.
+inline std::string Damaged(std::string whole, uint64_t i, size_t most = std::string::npos) {
+  const Random random(7);
+  const size_t place = random.Below(std::min(whole.size(), most), i);
+  if (i % 6 == 5) {
+    whole.resize(place);
+  } else {
+    whole[place] = static_cast<char>(whole[place] ^ (1 << random.Below(8, i + 10000)));
+  }
+  return whole;
+}
 
 // The message of the lattice::Error that `action` throws, or "no error".
 template <typename Action>

@@ -68,23 +68,23 @@ class Picture {
   std::string Svg(const std::string& title) const {
     std::string out = StrCat("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
                              Escaped(title), "\">");
-    for (const double tick : Ticks(y_.low, y_.high, 5)) {
+    const std::vector<double> rows = Ticks(y_.low, y_.high, 5), columns = Ticks(x_.low, x_.high, 6);
+    for (const double tick : rows) {
       out += StrCat("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Y(tick),
                     "\" y2=\"", Y(tick), "\"/><text class=\"tick\" text-anchor=\"end\" x=\"", kLeft - 6,
-                    "\" y=\"", Y(tick) + 3.5, "\">", Label(log_ ? std::pow(10, tick) : tick), "</text>");
+                    "\" y=\"", Y(tick) + 3.5, "\">",
+                    log_ ? TickLabel(std::pow(10, tick), 0) : TickLabel(tick, Step(rows)), "</text>");
     }
-    for (const double tick : Ticks(x_.low, x_.high, 6)) {
+    for (const double tick : columns) {
       out += StrCat("<text class=\"tick\" text-anchor=\"middle\" x=\"", X(tick), "\" y=\"", kHeight - 8,
-                    "\">", Label(tick), "</text>");
+                    "\">", TickLabel(tick, Step(columns)), "</text>");
     }
     for (const ChartLine& line : lines_) out += Line(line);
     return out + "</svg>";
   }
 
  private:
-  static std::string Label(double value) {
-    return std::abs(value) >= 1000 ? CountText(value) : Short(value, 3);
-  }
+  static double Step(const std::vector<double>& ticks) { return ticks.size() > 1 ? ticks[1] - ticks[0] : 0; }
   std::string X(double x) const {
     return Fixed(kLeft + (x - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight), 1);
   }
@@ -119,6 +119,13 @@ std::vector<double> Ticks(double low, double high, int count) {
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
     ticks.push_back(i * step + 0.0);  // -0 becomes 0
   return ticks;
+}
+
+std::string TickLabel(double value, double step) {
+  if (std::abs(value) >= 1000) return CountText(value);
+  if (step < 1e-4) return Short(value, 3);
+  // As many digits as tell a tick from the next, the same for all of them.
+  return Fixed(value, std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9))));
 }
 
 std::string ChartHtml(const Chart& chart) {

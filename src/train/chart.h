@@ -33,6 +33,9 @@ std::string ChartHtml(const Chart& chart);
 // Round values that divide [low, high] into about `count` parts.
 std::vector<double> Ticks(double low, double high, int count);
 
+// A tick's value, with digits enough to tell it from the tick a `step` away (0: three digits).
+std::string TickLabel(double value, double step);
+
 }  // namespace lattice::train
 
 #endif  // LATTICE_TRAIN_CHART_H_

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include "io/failing_calls.h"
@@ -53,20 +52,26 @@ TEST_F(Faults, EveryFailingCallLeavesAValidCheckpoint) {
     const io::ScopedWriteCalls scope(counting);
     EXPECT_EQ(ReadTrainerState(SaveCheckpoint(run, second)).step, 2) << "short writes are continued";
   }
+  const auto after = Files(run / "checkpoints/step-2");
   fs::remove_all(run / "checkpoints/step-2");
   ASSERT_GE(counting.calls(), 40);
   const auto before = Files(run / "checkpoints/step-1");
-  for (int failing = 0; failing < counting.calls(); ++failing) {
-    SCOPED_TRACE(failing);
+  for (int i = 0; i < 3 * counting.calls(); ++i) {
+    const int failing = i / 3;
+    const io::Fault& fault = io::kFaults[i % 3];
+    SCOPED_TRACE(StrCat(fault.message, " at call ", failing));
     std::string message;
-    io::FailingCalls calls(failing, failing % 2 == 0 ? ENOSPC : EIO, 1, kMost);
+    io::FailingCalls calls(failing, fault.error, 1, kMost);
     {
       const io::ScopedWriteCalls scope(calls);
       message = io::ErrorOf([&] { SaveCheckpoint(run, second); });
     }
     ASSERT_LT(failing, calls.calls()) << "the call was made";
-    EXPECT_TRUE(io::Says(message, {failing % 2 == 0 ? "No space left" : "Input/output error"}));
+    EXPECT_TRUE(io::Says(message, {fault.message}));
     EXPECT_EQ(Files(run / "checkpoints/step-1"), before);
+    if (fault.error == io::kShortWrite) {
+      EXPECT_EQ(Files(run / "checkpoints/step-2"), after);
+    }
     const std::vector<fs::path> candidates = ResumeCandidates(run);
     ASSERT_FALSE(candidates.empty());
     EXPECT_NO_THROW(ReadTrainerState(candidates.front()));
@@ -131,20 +136,12 @@ TEST_F(Faults, AThousandFlippedBitsAndTwoHundredTruncationsAreNoticed) {
   const fs::path checkpoint = SaveCheckpoint(dir_ / "run", SnapshotOf(*Trained(1)));
   const auto files = Files(checkpoint);
   ASSERT_GE(files.size(), 5u);
-  const Random random(7);
   for (uint64_t i = 0; i < 1200; ++i) {
     auto at = files.begin();
     std::advance(at, static_cast<std::ptrdiff_t>(i % files.size()));
-    std::string bad = at->second;
-    const uint64_t place = random.Below(bad.size(), i);
-    if (i % 6 == 5) {
-      bad.resize(place);
-    } else {
-      bad[place] = static_cast<char>(bad[place] ^ (1 << random.Below(8, i + 10000)));
-    }
-    std::ofstream(checkpoint / at->first, std::ios::binary) << bad;
-    EXPECT_NE(io::ErrorOf([&] { ReadTrainerState(checkpoint); }), "no error") << at->first << " " << place;
-    std::ofstream(checkpoint / at->first, std::ios::binary) << at->second;
+    dir_.Put("run/checkpoints/step-1/" + at->first, io::Damaged(at->second, i));
+    EXPECT_NE(io::ErrorOf([&] { ReadTrainerState(checkpoint); }), "no error") << at->first << " " << i;
+    dir_.Put("run/checkpoints/step-1/" + at->first, at->second);
   }
   EXPECT_EQ(ReadTrainerState(checkpoint).step, 1);
 }
@@ -246,6 +243,17 @@ TEST_F(Spikes, RollBackAndGoAroundAndResumeBitForBit) {
     EXPECT_EQ(parts.rollbacks, whole.rollbacks) << name;
     EXPECT_EQ(Weights(parts.checkpoint), Weights(whole.checkpoint)) << name;
   }
+}
+
+TEST_F(Faults, ADirectoryThatBecomesUnwritableKeepsItsCheckpoint) {
+  const auto session = Trained(1);
+  SaveCheckpoint(dir_ / "run", SnapshotOf(*session));
+  session->Step();
+  io::FailingCalls calls(0, EACCES, 1 << 30, 1 << 20);
+  const io::ScopedWriteCalls scope(calls);
+  const std::string message = io::ErrorOf([&] { SaveCheckpoint(dir_ / "run", SnapshotOf(*session)); });
+  EXPECT_TRUE(io::Says(message, {"Permission denied", "run/checkpoints"}));
+  EXPECT_EQ(ReadTrainerState(ResumeCandidates(dir_ / "run").front()).step, 1);
 }
 
 TEST_F(Faults, AnUnwritableRunIsNamed) {

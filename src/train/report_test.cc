@@ -53,6 +53,14 @@ TEST(Chart, HasRoundTicks) {
   EXPECT_EQ(Ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(Ticks(3, 1180, 5).size(), 2u);
   EXPECT_EQ(ChartHtml({"Loss", "", {{"a", "red", {}}}}), "");
+  for (const auto& [value, step, label] :
+       std::vector<std::tuple<double, double, std::string>>{{1.015, 0.005, "1.015"},
+                                                            {1, 0.005, "1.000"},
+                                                            {40, 20, "40"},
+                                                            {1500, 500, "1.50 k"},
+                                                            {1e-5, 1e-5, "1e-05"}}) {
+    EXPECT_EQ(TickLabel(value, step), label);
+  }
 }
 
 }  // namespace

@@ -1,11 +1,6 @@
 #include "train/run_directory.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <system_error>
 
@@ -83,20 +78,5 @@ fs::path NewRun(const fs::path& parent, const std::string& name) {
     if (!fs::exists(run)) return run;
   }
 }
-
-RunLock::RunLock(const fs::path& run) {
-  io::MakeDirectories(run);
-  const fs::path path = run / ".lock";
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  const int error = errno;
-  Check(descriptor_ >= 0, "[train] cannot write in ", run.string(), ": ",
-        std::generic_category().message(error));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(descriptor_);
-    Fail("[train] another process is training in ", run.string(), "; give this one another --out");
-  }
-}
-
-RunLock::~RunLock() { ::close(descriptor_); }
 
 }  // namespace lattice::train

@@ -38,19 +38,6 @@ std::vector<std::string> SetAsideNewer(const std::filesystem::path& run, int64_t
 // PARENT/NAME-N with the smallest N that is not taken.
 std::filesystem::path NewRun(const std::filesystem::path& parent, const std::string& name);
 
-// Keeps a second process from training in the same directory, while the object lives. Creates the directory.
-// Throws Error when another process holds it.
-class RunLock {
- public:
-  explicit RunLock(const std::filesystem::path& run);
-  ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
-
- private:
-  int descriptor_ = -1;
-};
-
 }  // namespace lattice::train
 
 #endif  // LATTICE_TRAIN_RUN_DIRECTORY_H_

@@ -39,14 +39,5 @@ TEST(NewRun, TakesTheFirstFreeNumber) {
   EXPECT_EQ(NewRun(dir.path(), "a").filename(), "a-2");
 }
 
-TEST(RunLock, OneAtATime) {
-  const io::TestDir dir;
-  {
-    const RunLock lock(dir / "run");
-    EXPECT_TRUE(io::Says(io::ErrorOf([&] { RunLock second(dir / "run"); }), {"another process", "--out"}));
-  }
-  EXPECT_EQ(io::ErrorOf([&] { RunLock third(dir / "run"); }), "no error");
-}
-
 }  // namespace
 }  // namespace lattice::train

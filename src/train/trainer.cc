@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/directory_lock.h"
 #include "io/file.h"
 #include "model/tensors.h"
 #include "train/format.h"
@@ -61,7 +62,7 @@ class Run {
         progress_(request.silent ? Progress::Mode::kSilent : Progress::Mode::kAuto),
         session_(request.config, CacheOf(request.run),
                  [this](const std::string& note) { progress_.Line(note); }),
-        lock_(request.run),
+        lock_(request.run, "training"),
         saving_(
             request.run, session_.config().train, [this](const std::string& line) { progress_.Line(line); },
             [this] { return !result_.stopped && stop_.requested(); }) {
@@ -290,7 +291,7 @@ class Run {
   const TrainRequest& request_;
   Progress progress_;
   Session session_;
-  RunLock lock_;  // after the session: bad input leaves no directory behind
+  io::DirectoryLock lock_;  // after the session: bad input leaves no directory behind
   TrainResult result_;
   StopSignal stop_;
   std::error_code ignored_;
