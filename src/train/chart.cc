@@ -68,7 +68,7 @@ class Picture {
   std::string Svg(const std::string& title) const {
     std::string out = StrCat("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
                              Escaped(title), "\">");
-    const std::vector<double> rows = Ticks(y_.low, y_.high, 5), columns = Ticks(x_.low, x_.high, 6);
+    const std::vector<double> rows = Ticks(y_.low, y_.high, 7), columns = Ticks(x_.low, x_.high, 6);
     for (const double tick : rows) {
       out += StrCat("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Y(tick),
                     "\" y2=\"", Y(tick), "\"/><text class=\"tick\" text-anchor=\"end\" x=\"", kLeft - 6,
@@ -122,6 +122,7 @@ std::vector<double> Ticks(double low, double high, int count) {
 }
 
 std::string TickLabel(double value, double step) {
+  if (value == 0) return "0";
   if (std::abs(value) >= 1000) return CountText(value);
   if (step < 1e-4) return Short(value, 3);
   // As many digits as tell a tick from the next, the same for all of them.

@@ -57,6 +57,7 @@ TEST(Chart, HasRoundTicks) {
        std::vector<std::tuple<double, double, std::string>>{{1.015, 0.005, "1.015"},
                                                             {1, 0.005, "1.000"},
                                                             {40, 20, "40"},
+                                                            {0, 0.005, "0"},
                                                             {1500, 500, "1.50 k"},
                                                             {1e-5, 1e-5, "1e-05"}}) {
     EXPECT_EQ(TickLabel(value, step), label);

@@ -78,10 +78,21 @@ Example: ./lattice test --asan --tsan" "$@"
 run_suite() {
   printf '\n== %s\n' "$1"
   if [[ $1 == python ]]; then
-    (cd "$ROOT" && "$PYTHON" -m pytest -q tests)
+    provide_browser
+    (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests)
     return
   fi
   (prepare "$1" && cd "$ROOT" && ctest --preset "$1" --no-tests=error --parallel "$(nproc)")
+}
+
+# The page of the server is tested in a browser: large, and wanted by nothing but those tests, which are skipped
+# without it.
+provide_browser() {
+  command -v chromium >/dev/null && return
+  if ((EUID == 0)) && command -v apt-get >/dev/null; then
+    (logged "installing chromium for the tests of the page" apt_install chromium) && return
+  fi
+  say "without chromium the tests of the page are skipped: sudo apt-get install -y chromium"
 }
 
 command_bench() {
