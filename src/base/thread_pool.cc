@@ -11,9 +11,12 @@ namespace {
 
 // About a millisecond: longer than the pauses inside a step, shorter than anyone notices.
 constexpr int kSpins = 40000;
+// A few microseconds: with more threads than free cores, the one that is waited for gets its turn.
+constexpr int kSpinsBetweenYields = 256;
 constexpr int kMaxThreads = 1024;
 
-void Pause() {
+void Pause(int spins) {
+  if (spins % kSpinsBetweenYields == kSpinsBetweenYields - 1) std::this_thread::yield();
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -56,17 +59,14 @@ void ThreadPool::Run(const Job& job) {
   ++round_;
   if (asleep_ > 0) round_.notify_all();
   Work();
-  for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) {
-    Pause();
-    // More threads than free cores: let the others finish.
-    if (spins > kSpins) std::this_thread::yield();
-  }
+  for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) Pause(spins);
 }
 
 void ThreadPool::Loop() {
   uint32_t seen = 0;
   while (true) {
-    for (int spins = 0; round_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins) Pause();
+    for (int spins = 0; round_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
+      Pause(spins);
     if (round_.load(std::memory_order_acquire) == seen) {
       ++asleep_;
       round_.wait(seen);

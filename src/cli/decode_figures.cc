@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/thread_pool.h"
+#include "kernels/activations.h"
 #include "kernels/read_bytes.h"
 #include "runtime/engine.h"
 #include "runtime/model_parts.h"
@@ -60,13 +61,10 @@ double ProductRate(const runtime::Model& model, ThreadPool& pool, double seconds
   const runtime::BlockParts& block = model.parts().blocks[0];
   const runtime::WeightMatrix& w = block.ffn_gate;
   std::vector<float> x(static_cast<size_t>(kPrompt * w.cols), 0.5f), y(static_cast<size_t>(kPrompt * w.rows));
-  const auto planes = static_cast<size_t>(kPrompt * kernels::Int8Rows::Stride(w.cols));
-  std::vector<int8_t> high(planes), low(planes);
-  std::vector<float> scales(kPrompt);
-  std::vector<int64_t> sums(kPrompt);
-  kernels::MatMul product = {
-      w, kPrompt, x.data(), {high.data(), low.data(), scales.data(), sums.data()}, y.data()};
-  kernels::QuantizeRows(x.data(), w.cols, product.x8, 0, kPrompt);
+  kernels::Activations activations;
+  activations.Reset(w.format, x.data(), kPrompt, w.cols);
+  activations.Convert(0, kPrompt);
+  const kernels::MatMul product = activations.Times(w, y.data());
   const double time = MedianSeconds(seconds, [&] {
     pool.For(w.rows, 64, [&](int64_t first, int64_t last) { kernels::MatMulRows(product, first, last); });
   });

@@ -9,10 +9,11 @@
 #include <cstring>
 #include <limits>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/arena.h"
+#include "kernels/fetch_ahead.h"
 #include "kernels/isa.h"
+#include "kernels/matmul_bf16.h"
 #include "kernels/matmul_vnni.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,6 +26,9 @@ using FloatVec = hn::Vec<F32>;
 
 // Rows of x that share the loads of 4 rows of W: as many sums as there are registers for.
 constexpr int kColumns = HWY_TARGET <= HWY_AVX3 ? 6 : 2;
+
+// Columns between two steps of FetchAhead.
+constexpr int64_t kAheadStep = 16;
 
 HWY_INLINE FloatVec LoadWeights(F32 d, const float* w) { return hn::LoadU(d, w); }
 HWY_INLINE FloatVec LoadWeights(F32 d, const uint16_t* w) {
@@ -41,9 +45,43 @@ HWY_INLINE FloatVec LoadFirst(F32 d, const W* w, int64_t n) {
   return LoadWeights(d, padded);
 }
 
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* out) {
+  const F32 f;
+  hn::StoreU(a, f, out);
+  hn::StoreU(b, f, out + 1);
+  hn::StoreU(c, f, out + 2);
+  hn::StoreU(d, f, out + 3);
+}
+#else
+// The sum of the blocks of four lanes.
+template <class D>
+HWY_INLINE void AddBlocks(D d, hn::Vec<D> x, float* out) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    hn::StoreU(x, d, out);
+  } else {
+    const hn::Half<D> half;
+    AddBlocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)), out);
+  }
+}
+
+// The sums of the lanes of four vectors, each added in the same order as the others.
+HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* out) {
+  const F32 f;
+  const hn::RepartitionToWide<F32> pairs;
+  const auto ab = hn::Add(hn::InterleaveLower(f, a, b), hn::InterleaveUpper(f, a, b));
+  const auto cd = hn::Add(hn::InterleaveLower(f, c, d), hn::InterleaveUpper(f, c, d));
+  const auto x = hn::BitCast(pairs, ab), y = hn::BitCast(pairs, cd);
+  const auto all = hn::Add(hn::BitCast(f, hn::InterleaveLower(pairs, x, y)),
+                           hn::BitCast(f, hn::InterleaveUpper(pairs, x, y)));
+  AddBlocks(f, all, out);
+}
+#endif
+
 // R rows of W with C rows of x.
 template <int R, int C, typename W>
-HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t y_stride) {
+HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t y_stride,
+                     FetchAhead& ahead) {
   const F32 d;
   const int64_t N = hn::Lanes(d);
   FloatVec sum[R][C];
@@ -54,10 +92,8 @@ HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t
   for (; k + N <= cols; k += N) {
     FloatVec row[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      row[r] = LoadWeights(d, w + r * cols + k);
-      if (C == 1) hwy::Prefetch(w + (r + R) * cols + k);
-    }
+    for (int r = 0; r < R; ++r) row[r] = LoadWeights(d, w + r * cols + k);
+    if (k % kAheadStep == 0) ahead.Step();
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
       const FloatVec column = hn::LoadU(d, x + c * cols + k);
@@ -75,29 +111,37 @@ HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t
   }
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) y[c * y_stride + r] = hn::GetLane(hn::SumOfLanes(d, sum[r][c]));
+    if constexpr (R == 4) {
+      Totals(sum[0][c], sum[1][c], sum[2][c], sum[3][c], y + c * y_stride);
+    } else {
+      static_assert(R == 1);
+      float same[4];
+      Totals(sum[0][c], sum[0][c], sum[0][c], sum[0][c], same);
+      y[c * y_stride] = same[0];
+    }
   }
 }
 
 // The last C' < kColumns rows of x.
 template <int R, int C, typename W>
 HWY_INLINE void LastColumns(int64_t left, const W* w, const float* x, int64_t cols, float* y,
-                            int64_t y_stride) {
+                            int64_t y_stride, FetchAhead& ahead) {
   if constexpr (C > 0) {
-    if (left == C) return Tile<R, C>(w, x, cols, y, y_stride);
-    LastColumns<R, C - 1>(left, w, x, cols, y, y_stride);
+    if (left == C) return Tile<R, C>(w, x, cols, y, y_stride, ahead);
+    LastColumns<R, C - 1>(left, w, x, cols, y, y_stride, ahead);
   }
 }
 
 template <int R, typename W>
 void Rows(const MatMul& p, const W* w, int64_t row, int64_t first, int64_t last) {
-  const int64_t cols = p.w.cols;
+  const int64_t cols = p.w.cols, tiles = (last - first + kColumns - 1) / kColumns;
+  FetchAhead ahead(w + R * cols, R * cols * static_cast<int64_t>(sizeof(W)),
+                   std::max<int64_t>(1, cols / kAheadStep) * tiles);
   int64_t m = first;
   for (; m + kColumns <= last; m += kColumns) {
-    Tile<R, kColumns>(w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows);
+    Tile<R, kColumns>(w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows, ahead);
   }
-  LastColumns<R, kColumns - 1>(last - m, w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows);
+  LastColumns<R, kColumns - 1>(last - m, w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows, ahead);
 }
 
 void Widen(const uint16_t* w, int64_t count, float* out) {
@@ -267,7 +311,7 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
     case WeightFormat::kF32:
       return HWY_DYNAMIC_DISPATCH(ProductF32)(p, first, last);
     case WeightFormat::kBf16:
-      return HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
+      return HasBf16() ? MatMulBf16(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
     case WeightFormat::kInt8:
       return HasVnni() ? MatMulVnni(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductInt8)(p, first, last);
   }
@@ -276,6 +320,15 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
 void QuantizeRows(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(Quantize)(x, cols, out, first, last);
+}
+
+bool WantsBf16Rows() {
+  InitIsa();
+  return HasBf16();
+}
+
+void RoundRows(const float* x, int64_t cols, const Bf16Rows& out, int64_t first, int64_t last) {
+  RoundRowsBf16(x, cols, out, first, last);
 }
 
 void WidenBf16(const uint16_t* w, int64_t count, float* out) {

@@ -4,7 +4,9 @@
 // how many rows of x there are, nor on which rows of W a thread computes. A token therefore gets the same
 // bits alone, in a batch and in a prompt.
 //
-//   kF32, kBf16   float32 products and sums; a bf16 weight is widened, activations are never rounded.
+//   kF32          float32 products and sums.
+//   kBf16         exact products, float32 sums. Where the CPU multiplies bf16, activations are rounded to it
+//                 once (Bf16Rows); elsewhere the weight is widened and activations stay as they are.
 //   kInt8         W[r,c] = scales[r] q[r,c]. Activations are rounded once to 15-bit integers, in two planes
 //                 of 8 bits (Int8Rows), and the sum is exact.
 #ifndef LATTICE_KERNELS_MATMUL_H_
@@ -40,11 +42,26 @@ struct Int8Rows {
 // Rounds rows [first, last) of x [*, cols]. A row with a value that is not finite gives NaN products.
 void QuantizeRows(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last);
 
+// Activations rounded to bf16, [rows, Stride(cols)] padded with zeros.
+struct Bf16Rows {
+  uint16_t* data = nullptr;
+
+  static constexpr int64_t kStep = 32;
+  static constexpr int64_t Stride(int64_t cols) { return (cols + kStep - 1) / kStep * kStep; }
+};
+
+// Whether kBf16 takes x16 here, or x.
+bool WantsBf16Rows();
+
+// Rounds rows [first, last) of x [*, cols] to the nearest; only where WantsBf16Rows().
+void RoundRows(const float* x, int64_t cols, const Bf16Rows& out, int64_t first, int64_t last);
+
 struct MatMul {
   WeightMatrix w;
   int64_t count = 0;         // rows of x and y
-  const float* x = nullptr;  // [count, cols], for kF32 and kBf16
-  Int8Rows x8;               // for kInt8
+  const float* x = nullptr;  // [count, cols], for kF32, and for kBf16 without WantsBf16Rows()
+  Int8Rows x8 = {};          // for kInt8
+  Bf16Rows x16 = {};         // for kBf16
   float* y = nullptr;        // [count, rows]
 };
 

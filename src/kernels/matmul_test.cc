@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "kernels/activations.h"
 #include "kernels/isa.h"
 
 namespace lattice::kernels {
@@ -20,10 +21,10 @@ struct Case {
 
 // Weights of a format, made from float32, and activations in both forms.
 struct Operands {
-  std::vector<float> w, x, scales, row_scales;
+  std::vector<float> w, x, scales;
   std::vector<uint16_t> bf16;
-  std::vector<int8_t> int8, high, low;
-  std::vector<int64_t> sums;
+  std::vector<int8_t> int8;
+  Activations activations;
   MatMul p;
 
   explicit Operands(const Case& c) : w(c.rows * c.cols), x(c.count * c.cols) {
@@ -31,9 +32,9 @@ struct Operands {
     Random(2).FillNormal(x, 0, 2);
     p.w = {c.format, c.rows, c.cols, w.data(), nullptr};
     p.count = c.count;
-    p.x = x.data();
     if (c.format == WeightFormat::kBf16) UseBf16();
     if (c.format == WeightFormat::kInt8) UseInt8();
+    Convert();
   }
   void UseBf16() {
     bf16.resize(w.size());
@@ -42,7 +43,6 @@ struct Operands {
     p.w.data = bf16.data();
   }
   void UseInt8() {
-    const int64_t stride = Int8Rows::Stride(p.w.cols);
     int8.resize(w.size());
     scales.resize(p.w.rows);
     for (int64_t r = 0; r < p.w.rows; ++r) {
@@ -51,12 +51,12 @@ struct Operands {
     }
     p.w.data = int8.data();
     p.w.scales = scales.data();
-    high.assign(p.count * stride, 99);
-    low.assign(p.count * stride, 99);
-    row_scales.resize(p.count);
-    sums.resize(p.count);
-    p.x8 = {high.data(), low.data(), row_scales.data(), sums.data()};
-    QuantizeRows(p.x, p.w.cols, p.x8, 0, p.count);
+  }
+  // After a change of x.
+  void Convert() {
+    activations.Reset(p.w.format, x.data(), p.count, p.w.cols);
+    activations.Convert(0, p.count);
+    p = activations.Times(p.w, p.y);
   }
   std::vector<float> Compute(int64_t piece) {
     std::vector<float> y(p.count * p.w.rows, NAN);
@@ -69,6 +69,13 @@ struct Operands {
     double sum = 0;
     for (int64_t c = 0; c < p.w.cols; ++c) sum += double{w[r * p.w.cols + c]} * x[m * p.w.cols + c];
     return sum;
+  }
+  // What rounding the activations once may cost, for the format as it is computed here.
+  double Bound() const {
+    double bound = 2e-5;
+    if (p.w.format == WeightFormat::kInt8) bound = 2e-4;  // 1 / 32512 of the largest of a row
+    if (p.w.format == WeightFormat::kBf16 && WantsBf16Rows()) bound = 5e-3;
+    return bound * std::sqrt(static_cast<double>(p.w.cols));
   }
 };
 
@@ -90,9 +97,7 @@ TEST_P(MatMulOfIsa, ProductsAreRight) {
       const std::vector<float> y = o.Compute(c.rows);
       for (int64_t m = 0; m < c.count; ++m) {
         for (int64_t r = 0; r < c.rows; ++r) {
-          // int8 rounds activations to 1 / 32512 of the largest of their row.
-          const double bound = format == WeightFormat::kInt8 ? 2e-4 : 2e-5;
-          ASSERT_NEAR(y[m * c.rows + r], o.Exact(m, r), bound * std::sqrt(double(c.cols)))
+          ASSERT_NEAR(y[m * c.rows + r], o.Exact(m, r), o.Bound())
               << c.rows << " x " << c.cols << " of " << c.count << " at " << m << ", " << r;
         }
       }
@@ -108,28 +113,56 @@ TEST_P(MatMulOfIsa, BitsDependNeitherOnTheBatchNorOnThePieces) {
     for (int64_t m = 0; m < 20; ++m) {
       Operands one({format, 37, 173, 1});
       std::copy_n(&all.x[m * 173], 173, one.x.data());
-      if (format == WeightFormat::kInt8) QuantizeRows(one.p.x, 173, one.p.x8, 0, 1);
+      one.Convert();
       const std::vector<float> alone = one.Compute(8);
       EXPECT_TRUE(std::equal(alone.begin(), alone.end(), y.begin() + m * 37)) << "row " << m;
     }
   }
 }
 
+TEST_P(MatMulOfIsa, RoundedActivationsGiveExactProducts) {
+  for (const int64_t cols : {1, 31, 64, 173}) {
+    Operands o({WeightFormat::kBf16, 9, cols, 7});
+    std::vector<uint16_t> rounded(o.x.size());
+    RoundToBf16(o.x.data(), static_cast<int64_t>(o.x.size()), rounded.data());
+    WidenBf16(rounded.data(), static_cast<int64_t>(o.x.size()), o.x.data());
+    o.Convert();
+    const std::vector<float> y = o.Compute(9);
+    for (int64_t m = 0; m < 7; ++m) {
+      for (int64_t r = 0; r < 9; ++r) {
+        ASSERT_NEAR(y[m * 9 + r], o.Exact(m, r), 2e-5 * std::sqrt(static_cast<double>(cols)));
+      }
+    }
+  }
+}
+
 TEST_P(MatMulOfIsa, QuantizedRowsKeepFifteenBitsAndNan) {
-  std::vector<float> x(3 * 70);
-  Random(3).FillNormal(x, 0, 1);
-  std::fill_n(x.begin() + 70, 70, 0.0f);
-  x[150] = std::numeric_limits<float>::infinity();
   Operands o({WeightFormat::kInt8, 4, 70, 3});
-  QuantizeRows(x.data(), 70, o.p.x8, 0, 3);
+  Random(3).FillNormal(o.x, 0, 1);
+  std::fill_n(o.x.begin() + 70, 70, 0.0f);
+  o.x[150] = std::numeric_limits<float>::infinity();
+  o.Convert();
   float largest = 0;
-  for (int i = 0; i < 70; ++i) largest = std::max(largest, std::fabs(x[i]));
+  for (int i = 0; i < 70; ++i) largest = std::max(largest, std::fabs(o.x[i]));
   for (int i = 0; i < 70; ++i) {
-    EXPECT_NEAR(o.row_scales[0] * (128 * o.high[i] + o.low[i]), x[i], largest / 32000);
+    EXPECT_NEAR(o.p.x8.scales[0] * (128 * o.p.x8.high[i] + o.p.x8.low[i]), o.x[i], largest / 32000);
   }
   const std::vector<float> y = o.Compute(4);
   EXPECT_EQ(y[4], 0);
   EXPECT_TRUE(std::isnan(y[8]));
+}
+
+TEST_P(MatMulOfIsa, NotFiniteActivationsReachTheProduct) {
+  for (const auto format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+    Operands o({format, 4, 70, 2});
+    o.x[3] = std::numeric_limits<float>::quiet_NaN();
+    o.Convert();
+    const std::vector<float> y = o.Compute(4);
+    for (int r = 0; r < 4; ++r) {
+      EXPECT_TRUE(std::isnan(y[r]));
+      EXPECT_TRUE(std::isfinite(y[4 + r]));
+    }
+  }
 }
 
 TEST(Weights, RoundTrips) {

@@ -81,27 +81,21 @@ void Pass::Norm(const float* x, const float* weight, int64_t rows, float* y) {
   });
 }
 
-kernels::Int8Rows Pass::Quantize(const float* x, int64_t rows, int64_t cols) {
-  const auto size = static_cast<size_t>(rows * kernels::Int8Rows::Stride(cols));
-  if (w_.high.size() < size) w_.high.resize(size);
-  if (w_.low.size() < size) w_.low.resize(size);
-  if (w_.scales.size() < static_cast<size_t>(rows)) w_.scales.resize(static_cast<size_t>(rows));
-  if (w_.sums.size() < static_cast<size_t>(rows)) w_.sums.resize(static_cast<size_t>(rows));
-  const kernels::Int8Rows out = {w_.high.data(), w_.low.data(), w_.scales.data(), w_.sums.data()};
-  OverRows(rows, [&](int64_t first, int64_t last) { kernels::QuantizeRows(x, cols, out, first, last); });
-  return out;
+void Pass::Convert(WeightFormat format, const float* x, int64_t rows, int64_t cols) {
+  w_.activations.Reset(format, x, rows, cols);
+  if (!w_.activations.converts()) return;
+  OverRows(rows, [&](int64_t first, int64_t last) { w_.activations.Convert(first, last); });
 }
 
 void Pass::Project(const float* x, int64_t rows, std::initializer_list<Projection> all) {
   kernels::MatMul products[8];
   int64_t ends[8];
   int64_t count = 0, total = 0;
-  kernels::Int8Rows x8;
   for (const Projection& projection : all) {
     const WeightMatrix& w = *projection.w;
     if (w.rows == 0) continue;
-    if (w.format == WeightFormat::kInt8 && x8.high == nullptr) x8 = Quantize(x, rows, w.cols);
-    products[count] = {w, rows, x, x8, projection.y};
+    if (count == 0 || w.format != products[count - 1].w.format) Convert(w.format, x, rows, w.cols);
+    products[count] = w_.activations.Times(w, projection.y);
     ends[count++] = total += w.rows;
   }
   // Enough pieces for threads of unequal speed; of many tokens, no more rows of W than stay in the L2 cache.

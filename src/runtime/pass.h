@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/activations.h"
 #include "runtime/engine.h"
 #include "runtime/model_parts.h"
 
@@ -37,9 +38,7 @@ class Scratch {
 struct Workspace {
   Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gamma, mu, mu_low, igate, fgate, hidden_gate, hidden_up,
       cos, sin, before;
-  std::vector<int8_t> high, low;
-  std::vector<float> scales;
-  std::vector<int64_t> sums;
+  kernels::Activations activations;
 };
 
 struct Projection {
@@ -80,8 +79,8 @@ class Pass {
 
   void Norm(const float* x, const float* weight, int64_t rows, float* y);
   // y = x W^T for several W that share x [rows, cols].
+  void Convert(WeightFormat format, const float* x, int64_t rows, int64_t cols);
   void Project(const float* x, int64_t rows, std::initializer_list<Projection> all);
-  kernels::Int8Rows Quantize(const float* x, int64_t rows, int64_t cols);
   void AddToStream(const float* t);
   void MakeRotations();
   // Rotary positions on [heads, width] of a row.
