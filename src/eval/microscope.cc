@@ -9,12 +9,6 @@
 namespace lattice::eval {
 namespace {
 
-double Square(std::span<const float> x) {
-  double sum = 0;
-  for (const float value : x) sum += double{value} * value;
-  return sum;
-}
-
 double Dot(std::span<const float> x, std::span<const double> y) {
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
@@ -31,27 +25,6 @@ Target TargetOf(const model::MixerInfo& mixer) {
   return mixer.rule.find("delta") != std::string_view::npos || mixer.rule == "rwkv7" || mixer.rule == "ttt"
              ? Target::kDelta
              : Target::kValue;
-}
-
-MemorySnapshot Photograph(int64_t token, std::span<const float> state, int64_t slots, int64_t width) {
-  MemorySnapshot out{token, EffectiveNumber(SingularValues(state, slots, width)), 0, {}};
-  const auto m = static_cast<size_t>(slots), d = static_cast<size_t>(width);
-  std::vector<double> lengths;
-  for (size_t i = 0; i < m; ++i) lengths.push_back(std::sqrt(Square(state.subspan(i * d, d))));
-  out.cosines.resize(m * m);
-  double sum = 0;
-  for (size_t i = 0; i < m; ++i) {
-    for (size_t j = 0; j < m; ++j) {
-      double dot = 0;
-      for (size_t c = 0; c < d; ++c) dot += double{state[i * d + c]} * state[j * d + c];
-      const double size = lengths[i] * lengths[j];
-      const double cosine = i == j ? 1 : size > 0 ? dot / size : 0;
-      out.cosines[i * m + j] = static_cast<float>(cosine);
-      if (i != j) sum += std::abs(cosine);
-    }
-  }
-  if (m > 1) out.similarity = sum / static_cast<double>(m * (m - 1));
-  return out;
 }
 
 class Microscope : public runtime::StepObserver {
@@ -78,7 +51,7 @@ class Microscope : public runtime::StepObserver {
     MeasureRead(step, head);
     // The snapshot number changes after this token.
     if ((step.token + 1) * snapshots_ / record_.tokens != step.token * snapshots_ / record_.tokens)
-      head.snapshots.push_back(Photograph(step.token, step.after, record_.slots, record_.width));
+      head.snapshots.push_back({step.token, runtime::ViewMemory(step.after, record_.slots, record_.width)});
   }
 
   MemoryRecord Take() { return std::move(record_); }
@@ -88,7 +61,8 @@ class Microscope : public runtime::StepObserver {
   void Prepare(const runtime::MemoryStep& step) {
     const auto m = static_cast<size_t>(record_.slots), d = static_cast<size_t>(record_.width);
     lengths_.resize(m);
-    for (size_t i = 0; i < m; ++i) lengths_[i] = std::sqrt(Square(step.before.subspan(i * d, d)) + 1e-12);
+    for (size_t i = 0; i < m; ++i)
+      lengths_[i] = std::sqrt(runtime::SquaredLength(step.before.subspan(i * d, d)) + 1e-12);
     h_.assign(d, 0);
     const bool reads = target_ == Target::kDec || target_ == Target::kDelta;
     for (size_t i = 0; reads && i < m; ++i) {
@@ -111,10 +85,7 @@ class Microscope : public runtime::StepObserver {
       head.novelty[at] = static_cast<float>(std::sqrt(r / hh));
       head.beta[at] = 1;
       if (mixer_.objective.empty()) {
-        double change = 0;
-        for (size_t c = 0; c < d; ++c) change += std::pow(double{after[c]} - before[c], 2);
-        const double length = Square(after);
-        head.write[at] = static_cast<float>(length > 0 ? std::sqrt(change / length) : 0);
+        head.write[at] = static_cast<float>(runtime::RelativeChange(before, after));
         continue;
       }
       const double c = (target_ == Target::kEnc ? a - step.k[i] : step.k[i]) / s;
@@ -130,7 +101,7 @@ class Microscope : public runtime::StepObserver {
     std::vector<double> parts(m);
     double sum = 0;
     for (size_t i = 0; i < m; ++i) {
-      parts[i] = std::abs(step.q[i]) * std::sqrt(Square(step.after.subspan(i * d, d)));
+      parts[i] = std::abs(step.q[i]) * std::sqrt(runtime::SquaredLength(step.after.subspan(i * d, d)));
       sum += parts[i];
     }
     for (size_t i = 0; i < m; ++i)
@@ -146,16 +117,6 @@ class Microscope : public runtime::StepObserver {
 };
 
 }  // namespace
-
-double EffectiveNumber(std::span<const double> weights) {
-  double sum = 0, entropy = 0;
-  for (const double weight : weights) sum += weight;
-  if (sum <= 0) return 0;
-  for (const double weight : weights) {
-    if (weight > 0) entropy -= weight / sum * std::log(weight / sum);
-  }
-  return std::exp(entropy);
-}
 
 double HeadRecord::WriteOf(int64_t token, int64_t slots) const {
   double sum = 0;
@@ -187,18 +148,18 @@ HeadSummary MemoryRecord::Summary(int64_t layer, int64_t head) const {
       new_part += double{record.write[at]} * record.novelty[at];
       out.beta += record.beta[at];
     }
-    out.read_slots += EffectiveNumber(reads) / static_cast<double>(tokens);
+    out.read_slots += runtime::EffectiveNumber(reads) / static_cast<double>(tokens);
   }
   const auto cells = static_cast<double>(tokens * slots);
   out.write = total / cells;
   out.beta /= cells;
   out.novelty = total > 0 ? new_part / total : 0;
-  out.active_slots = EffectiveNumber(writes);
+  out.active_slots = runtime::EffectiveNumber(writes);
   out.busiest_slot = std::max_element(writes.begin(), writes.end()) - writes.begin();
   out.busiest_part = total > 0 ? writes[static_cast<size_t>(out.busiest_slot)] / total : 0;
-  out.similarity = record.snapshots.back().similarity;
-  out.first_rank = record.snapshots.front().effective_rank;
-  out.last_rank = record.snapshots.back().effective_rank;
+  out.similarity = record.snapshots.back().memory.similarity;
+  out.first_rank = record.snapshots.front().memory.effective_rank;
+  out.last_rank = record.snapshots.back().memory.effective_rank;
   return out;
 }
 

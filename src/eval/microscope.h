@@ -16,15 +16,14 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/memory_view.h"
 
 namespace lattice::eval {
 
 // The state of a head at one time.
 struct MemorySnapshot {
-  int64_t token = 0;           // after this one
-  double effective_rank = 0;   // exp of the entropy of the singular values' parts of their sum
-  double similarity = 0;       // mean |cosine| of two different slots
-  std::vector<float> cosines;  // [M, M]
+  int64_t token = 0;  // after this one
+  runtime::MemoryView memory;
 };
 
 struct HeadRecord {
@@ -62,12 +61,6 @@ struct MemoryRecord {
 // Throws Error for a transformer, which has no memory of this kind, and for an empty text.
 MemoryRecord Examine(const std::shared_ptr<const runtime::Model>& model, std::span<const int32_t> tokens,
                      int64_t snapshots, int threads = 0);
-
-// exp of the entropy of `weights` as parts of their sum: how many of them count. 0 when all are 0.
-double EffectiveNumber(std::span<const double> weights);
-
-// Singular values of rows x columns numbers, in no order.
-std::vector<double> SingularValues(std::span<const float> matrix, int64_t rows, int64_t columns);
 
 }  // namespace lattice::eval
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "eval/python_text.h"
+#include "text/base64.h"
 #include "text/markup.h"
 
 namespace lattice::eval {
@@ -59,24 +60,13 @@ ordered_json Labels(const MemoryRecord& record, const RecordLabels& labels) {
           {"tokens", std::vector<std::string>(labels.pieces.begin(), labels.pieces.end())}};
 }
 
-std::string Base64(std::span<const uint8_t> bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) group = group << 8 | (i + j < bytes.size() ? bytes[i + j] : 0u);
-    for (size_t j = 0; j < 4; ++j) out += j <= bytes.size() - i ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-  }
-  return out;
-}
-
 // Values of [low, high] as bytes; the page needs the ends to show numbers.
 ordered_json Packed(std::span<const float> values, double low, double high) {
   std::vector<uint8_t> bytes;
   for (const float value : values)
     bytes.push_back(
         static_cast<uint8_t>(std::lround(255 * std::clamp((value - low) / (high - low), 0.0, 1.0))));
-  return {{"low", low}, {"high", high}, {"data", Base64(bytes)}};
+  return {{"low", low}, {"high", high}, {"data", text::Base64(bytes)}};
 }
 
 // The largest value but for one in a thousand: a single burst must not leave all else dark.
@@ -103,9 +93,9 @@ ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
   }
   for (const MemorySnapshot& s : r.snapshots) {
     out["snapshots"].push_back({{"token", s.token},
-                                {"effective_rank", Rounded(s.effective_rank)},
-                                {"similarity", Rounded(s.similarity)},
-                                {"cosines", Packed(s.cosines, -1, 1)}});
+                                {"effective_rank", Rounded(s.memory.effective_rank)},
+                                {"similarity", Rounded(s.memory.similarity)},
+                                {"cosines", Packed(s.memory.cosines, -1, 1)}});
   }
   return out;
 }
@@ -128,9 +118,9 @@ ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels) 
       ordered_json snapshots = ordered_json::array();
       for (const MemorySnapshot& s : r.snapshots) {
         snapshots.push_back({{"token", s.token},
-                             {"effective_rank", Rounded(s.effective_rank)},
-                             {"similarity", Rounded(s.similarity)},
-                             {"cosines", Rows(s.cosines, record.slots)}});
+                             {"effective_rank", Rounded(s.memory.effective_rank)},
+                             {"similarity", Rounded(s.memory.similarity)},
+                             {"cosines", Rows(s.memory.cosines, record.slots)}});
       }
       heads.push_back({{"head", head},
                        {"summary", SummaryJson(record.Summary(layer, head))},

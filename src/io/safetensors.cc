@@ -23,9 +23,7 @@ struct Sections {
   std::span<const std::byte> data;
 };
 
-Sections SplitFile(const MappedFile& file) {
-  const std::span<const std::byte> bytes = file.bytes();
-  const std::string source = file.path().string();
+Sections SplitFile(std::span<const std::byte> bytes, std::string_view source) {
   Check(bytes.size() >= kLengthBytes, "[safetensors] ", source, " has ", bytes.size(),
         " bytes; a safetensors file has at least 8");
   uint64_t length = 0;
@@ -34,7 +32,8 @@ Sections SplitFile(const MappedFile& file) {
         kMaxHeaderBytes, " are accepted. Is this a safetensors file?");
   Check(length <= bytes.size() - kLengthBytes, "[safetensors] ", source, ": header of ", length,
         " bytes in a file of ", bytes.size(), "; the file is truncated or no safetensors file");
-  return {file.text().substr(kLengthBytes, length), bytes.subspan(kLengthBytes + length)};
+  return {{reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length},
+          bytes.subspan(kLengthBytes + length)};
 }
 
 // Bytes the tensor must have by dtype and shape.
@@ -81,12 +80,19 @@ std::string ShapeText(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-Safetensors::Safetensors(const std::filesystem::path& path) : file_(path) {
-  const std::string source = path.string();
-  const Sections sections = SplitFile(file_);
-  SafetensorsHeader header = ParseSafetensorsHeader(sections.header, source);
-  for (const TensorEntry& entry : header.tensors) CheckEntry(entry, sections.data.size(), source);
-  CheckLayout(header.tensors, sections.data.size(), source);
+Safetensors::Safetensors(const std::filesystem::path& path) : file_(path), source_(path.string()) {
+  Parse(file_->bytes());
+}
+
+Safetensors::Safetensors(std::span<const std::byte> bytes, std::string source) : source_(std::move(source)) {
+  Parse(bytes);
+}
+
+void Safetensors::Parse(std::span<const std::byte> content) {
+  const Sections sections = SplitFile(content, source_);
+  SafetensorsHeader header = ParseSafetensorsHeader(sections.header, source_);
+  for (const TensorEntry& entry : header.tensors) CheckEntry(entry, sections.data.size(), source_);
+  CheckLayout(header.tensors, sections.data.size(), source_);
   metadata_ = std::move(header.metadata);
   for (TensorEntry& entry : header.tensors) {
     const auto bytes = sections.data.subspan(entry.begin, entry.end - entry.begin);
@@ -101,7 +107,7 @@ const TensorView& Safetensors::Get(std::string_view name) const {
   if (found != tensors_.end()) return found->second;
   std::vector<std::string_view> names;
   for (const auto& [known, tensor] : tensors_) names.push_back(known);
-  Fail("[safetensors] ", path().string(), " has no tensor \"", name, "\"", DidYouMean(name, names));
+  Fail("[safetensors] ", source_, " has no tensor \"", name, "\"", DidYouMean(name, names));
 }
 
 }  // namespace lattice::io

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,13 +46,18 @@ TensorView ViewOf(std::string name, std::vector<int64_t> shape, std::span<const 
 // "[2, 3]", for messages.
 std::string ShapeText(std::span<const int64_t> shape);
 
-// A file mapped read-only; views stay valid while the object (or what it was moved into) lives.
+// A file mapped read-only, or bytes of someone else that must outlive it; views stay valid while the object
+// (or what it was moved into) lives.
 class Safetensors {
  public:
   // Throws Error that names the file and what is wrong in it.
   explicit Safetensors(const std::filesystem::path& path);
+  // The same from the content of a file; `source` is the name errors give it. A tensor is usable when `bytes`
+  // are aligned to its element.
+  Safetensors(std::span<const std::byte> bytes, std::string source);
 
-  const std::filesystem::path& path() const { return file_.path(); }
+  // The path, or the name the bytes were given.
+  const std::string& source() const { return source_; }
   const Metadata& metadata() const { return metadata_; }
   // By name, ascending.
   const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
@@ -60,7 +66,10 @@ class Safetensors {
   const TensorView& Get(std::string_view name) const;
 
  private:
-  MappedFile file_;
+  void Parse(std::span<const std::byte> bytes);
+
+  std::optional<MappedFile> file_;
+  std::string source_;
   Metadata metadata_;
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
@@ -71,6 +80,9 @@ class Safetensors {
 // when writing fails. Returns io::Checksum of the file.
 uint64_t WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                           const Metadata& metadata = {});
+
+// The bytes WriteSafetensors would write.
+std::string SafetensorsBytes(std::span<const TensorView> tensors, const Metadata& metadata = {});
 
 template <typename T>
 std::span<const T> TensorView::As() const {

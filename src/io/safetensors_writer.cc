@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -37,8 +36,9 @@ std::vector<const TensorView*> InFileOrder(std::span<const TensorView> tensors) 
   return order;
 }
 
+// The length of the header and the header.
 std::string HeaderText(std::span<const TensorView* const> order, const Metadata& metadata,
-                       const std::filesystem::path& path) {
+                       std::string_view target) {
   OrderedJson header = OrderedJson::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t position = 0;
@@ -53,10 +53,13 @@ std::string HeaderText(std::span<const TensorView* const> order, const Metadata&
   try {
     text = header.dump();
   } catch (const OrderedJson::exception&) {
-    Fail("[safetensors] ", path.string(), ": a tensor name or a metadata text is not valid UTF-8");
+    Fail("[safetensors] ", target, ": a tensor name or a metadata text is not valid UTF-8");
   }
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
-  return text;
+  const uint64_t length = text.size();
+  std::string prefix(sizeof(length), '\0');
+  std::memcpy(prefix.data(), &length, sizeof(length));
+  return prefix + text;
 }
 
 }  // namespace
@@ -64,17 +67,20 @@ std::string HeaderText(std::span<const TensorView* const> order, const Metadata&
 uint64_t WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                           const Metadata& metadata) {
   const std::vector<const TensorView*> order = InFileOrder(tensors);
-  const std::string header = HeaderText(order, metadata, path);
-  const uint64_t length = header.size();
-  std::array<std::byte, sizeof(length)> prefix;
-  std::memcpy(prefix.data(), &length, sizeof(length));
-
+  const std::string header = HeaderText(order, metadata, path.string());
   AtomicFile file(path);
-  file.Write(prefix);
   file.Write(header);
   for (const TensorView* tensor : order) file.Write(tensor->bytes);
   file.Commit();
   return file.checksum();
+}
+
+std::string SafetensorsBytes(std::span<const TensorView> tensors, const Metadata& metadata) {
+  const std::vector<const TensorView*> order = InFileOrder(tensors);
+  std::string bytes = HeaderText(order, metadata, "the bytes");
+  for (const TensorView* tensor : order)
+    bytes.append(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+  return bytes;
 }
 
 }  // namespace lattice::io

@@ -72,7 +72,7 @@ std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io
 }
 
 void CheckTensor(const Expected& expected, const ModelConfig& config, const io::Safetensors& file) {
-  const std::string source = file.path().string();
+  const std::string& source = file.source();
   Check(file.Has(expected.name), "[checkpoint] ", source, " lacks the tensor \"", expected.name, "\" of a ",
         config.mixer, " model; config and weights do not belong together");
   const io::TensorView& tensor = file.Get(expected.name);
@@ -136,7 +136,7 @@ io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
   const io::Dtype dtype =
       file.Has(tensors.front().name) ? file.Get(tensors.front().name).dtype : io::Dtype::kF32;
   const std::vector<Expected> expected = ExpectedTensors(tensors, dtype);
-  const std::string source = file.path().string();
+  const std::string& source = file.source();
   std::set<std::string_view> names;
   for (const Expected& tensor : expected) {
     CheckTensor(tensor, config, file);

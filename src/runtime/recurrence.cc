@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/memory_view.h"
+
 namespace lattice::runtime {
 namespace {
 
@@ -119,11 +121,8 @@ HeadTrace Recurrence::Measure(int64_t row, int64_t head, const float* before, co
   const int64_t heads = model->config.heads, slots = model->config.Slots(), width = model->config.HeadDim();
   const float* key = k + (row * heads + head) * slots;
   const float* value = v + (row * heads + head) * width;
-  double change = 0, size = 0, product = 0, read_square = 0, value_square = 0;
-  for (int64_t i = 0; i < slots * width; ++i) {
-    change += (double{after[i]} - before[i]) * (double{after[i]} - before[i]);
-    size += double{after[i]} * after[i];
-  }
+  const auto cells = static_cast<size_t>(slots * width);
+  double product = 0, read_square = 0, value_square = 0;
   for (int64_t d = 0; d < width; ++d) {
     double read = 0;
     for (int64_t m = 0; m < slots; ++m) read += double{key[m]} * before[m * width + d];
@@ -132,7 +131,7 @@ HeadTrace Recurrence::Measure(int64_t row, int64_t head, const float* before, co
     value_square += double{value[d]} * value[d];
   }
   HeadTrace trace;
-  trace.write = static_cast<float>(size > 0 ? std::sqrt(change / size) : 0);
+  trace.write = static_cast<float>(RelativeChange({before, cells}, {after, cells}));
   const double lengths = std::sqrt(read_square * value_square);
   trace.novelty = static_cast<float>(lengths > 0 ? 1 - product / lengths : 1);
   const float* write_gate = gamma != nullptr ? gamma : igate;

@@ -6,9 +6,15 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "runtime/model.h"
 #include "runtime/state.h"
+
+namespace lattice::io {
+class Safetensors;
+}
 
 namespace lattice::runtime {
 
@@ -56,6 +62,10 @@ class Session {
   // Error when the file is damaged, holds values that are not finite, or belongs to another model.
   void Save(const std::filesystem::path& path) const;
   static Session Load(std::shared_ptr<const Model> model, const std::filesystem::path& path);
+  // The same without a file: the bytes that Save writes. `source` is the name errors give them.
+  std::string Serialize() const;
+  static Session Deserialize(std::shared_ptr<const Model> model, std::string_view bytes,
+                             const std::string& source);
 
   // The memory of a head as it is now, [M, D] (not for attention: throws Error).
   std::span<const float> Memory(int64_t layer, int64_t head) const;
@@ -64,6 +74,8 @@ class Session {
   const SequenceState& state() const { return state_; }
 
  private:
+  static Session FromFile(std::shared_ptr<const Model> model, const io::Safetensors& file);
+
   std::shared_ptr<const Model> model_;
   SequenceState state_;
 };

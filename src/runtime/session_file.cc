@@ -37,8 +37,8 @@ int64_t ParsePosition(const std::string& text, const std::string& source) {
 
 std::string Field(const io::Safetensors& file, const std::string& key) {
   const auto at = file.metadata().find(key);
-  Check(at != file.metadata().end(), "[session] ", file.path().string(),
-        " is not a saved session: it lacks \"", key, "\"");
+  Check(at != file.metadata().end(), "[session] ", file.source(), " is not a saved session: it lacks \"", key,
+        "\"");
   return at->second;
 }
 
@@ -75,33 +75,58 @@ class Pieces {
 
 int64_t LayerOf(const model::StateTensor& tensor) { return std::stoll(tensor.name.substr(7)); }
 
+// A state as the tensors of its file.
+struct FileContent {
+  std::vector<std::vector<float>> held;
+  std::vector<io::TensorView> views;
+  io::Metadata metadata;
+};
+
+FileContent ContentOf(const Model& model, SequenceState state) {
+  const ModelParts& parts = model.parts();
+  FileContent out;
+  Pieces pieces(parts, state);
+  for (const model::StateTensor& tensor : model::ModelStates(parts.config, state.position)) {
+    std::vector<float>& values = out.held.emplace_back();
+    pieces.Visit(tensor, LayerOf(tensor),
+                 [&](const float* data, int64_t count) { values.insert(values.end(), data, data + count); });
+    out.views.push_back(io::ViewOf<float>(tensor.name, tensor.shape, values));
+  }
+  std::sort(out.views.begin(), out.views.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  const std::string position = StrCat(state.position);
+  out.metadata = {{"kind", std::string(kKind)},
+                  {"model", model.hash()},
+                  {"position", position},
+                  {"checksum", Checksum(out.views, position)}};
+  return out;
+}
+
 }  // namespace
 
 void Session::Save(const std::filesystem::path& path) const {
-  const ModelParts& parts = model_->parts();
-  const std::vector<model::StateTensor> tensors = model::ModelStates(parts.config, state_.position);
-  SequenceState copy = state_;
-  Pieces pieces(parts, copy);
-  std::vector<std::vector<float>> held;
-  std::vector<io::TensorView> views;
-  for (const model::StateTensor& tensor : tensors) {
-    std::vector<float>& values = held.emplace_back();
-    pieces.Visit(tensor, LayerOf(tensor),
-                 [&](const float* data, int64_t count) { values.insert(values.end(), data, data + count); });
-    views.push_back(io::ViewOf<float>(tensor.name, tensor.shape, values));
-  }
-  std::sort(views.begin(), views.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  const std::string position = StrCat(state_.position);
-  io::WriteSafetensors(path, views,
-                       {{"kind", std::string(kKind)},
-                        {"model", model_->hash()},
-                        {"position", position},
-                        {"checksum", Checksum(views, position)}});
+  const FileContent content = ContentOf(*model_, state_);
+  io::WriteSafetensors(path, content.views, content.metadata);
+}
+
+std::string Session::Serialize() const {
+  const FileContent content = ContentOf(*model_, state_);
+  return io::SafetensorsBytes(content.views, content.metadata);
 }
 
 Session Session::Load(std::shared_ptr<const Model> model, const std::filesystem::path& path) {
-  const io::Safetensors file(path);
-  const std::string source = path.string();
+  return FromFile(std::move(model), io::Safetensors(path));
+}
+
+Session Session::Deserialize(std::shared_ptr<const Model> model, std::string_view bytes,
+                             const std::string& source) {
+  // A copy: the allocator aligns it for any element, wherever the bytes came from.
+  const std::vector<std::byte> aligned(reinterpret_cast<const std::byte*>(bytes.data()),
+                                       reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size());
+  return FromFile(std::move(model), io::Safetensors(aligned, source));
+}
+
+Session Session::FromFile(std::shared_ptr<const Model> model, const io::Safetensors& file) {
+  const std::string& source = file.source();
   const std::string kind = Field(file, "kind");
   Check(kind == kKind, "[session] ", source, " is of the kind \"", kind.substr(0, 64), "\"; expected \"",
         kKind, "\"");

@@ -149,15 +149,14 @@ WeightMatrix Weights::AsStored(const model::TensorInfo& info) const {
     matrix.format = WeightFormat::kInt8;
     const auto scales = file_->Get(info.name + std::string(model::kScaleSuffix)).As<float>();
     for (const float scale : scales) {
-      Check(std::isfinite(scale), "[checkpoint] ", file_->path().string(), ": a scale of \"", info.name,
+      Check(std::isfinite(scale), "[checkpoint] ", file_->source(), ": a scale of \"", info.name,
             "\" is not a number; convert the float32 checkpoint again");
     }
     matrix.scales = scales.data();
   }
   const auto address = reinterpret_cast<uintptr_t>(view.bytes.data());
-  Check(address % static_cast<uintptr_t>(io::ByteSize(view.dtype)) == 0, "[checkpoint] ",
-        file_->path().string(), ": \"", info.name,
-        "\" is not aligned; write the file again with this project");
+  Check(address % static_cast<uintptr_t>(io::ByteSize(view.dtype)) == 0, "[checkpoint] ", file_->source(),
+        ": \"", info.name, "\" is not aligned; write the file again with this project");
   return matrix;
 }
 

@@ -20,6 +20,9 @@ class StreamDecoder {
   // The text that is certain after this token; may be empty. Throws Error for an id that does not exist.
   std::string Push(int32_t id);
 
+  // Bytes have come that may be the start of a character.
+  bool waiting() const { return !pending_.empty(); }
+
   // What was still waiting, and back to the start.
   std::string Finish();
 

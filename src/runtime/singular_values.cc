@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "eval/microscope.h"
+#include "runtime/memory_view.h"
 
-namespace lattice::eval {
+namespace lattice::runtime {
 namespace {
 
 constexpr int kMostSweeps = 30;
@@ -60,4 +60,4 @@ std::vector<double> SingularValues(std::span<const float> matrix, int64_t rows, 
   return values;
 }
 
-}  // namespace lattice::eval
+}  // namespace lattice::runtime

@@ -1,0 +1,113 @@
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/evaluated_model.h"
+#include "server/security.h"
+#include "server/server.h"
+#include "train/format.h"
+
+namespace lattice::cli {
+namespace {
+
+constexpr const char* kKeyVariable = "LATTICE_API_KEY";
+
+struct Options {
+  std::string model, tokenizer, name, key_file;
+  int64_t cache_mib = 256, session_mib = 1024;
+  int64_t request_seconds = 600, grace_seconds = 10;
+  server::ServerOptions server;
+};
+
+std::string KeyOf(const Options& options) {
+  if (!options.key_file.empty()) return server::ReadKeyFile(options.key_file);
+  const char* key = std::getenv(kKeyVariable);
+  return key == nullptr || *key == '\0' ? "" : server::CheckedKey(key, kKeyVariable);
+}
+
+// A run's name: its directory's.
+std::string NameOf(const Options& options) {
+  if (!options.name.empty()) return options.name;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(options.model);
+  return path.filename().string();
+}
+
+int Serve(Options options) {
+  // Before any thread starts, so that all inherit it: signals are taken by sigwait below.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  options.server.key = AsUsage([&] { return KeyOf(options); });
+  options.server.cache_bytes = options.cache_mib << 20;
+  options.server.sessions.bytes = options.session_mib << 20;
+  options.server.api.job = std::chrono::seconds(options.request_seconds);
+  options.server.grace = std::chrono::seconds(options.grace_seconds);
+  AsUsage([&] { server::CheckOptions(options.server); });
+  EvaluatedModel opened = OpenEvaluatedModel(options.model, options.tokenizer);
+  server::ServedModel served{NameOf(options), opened.model, std::move(opened.tokenizer), std::time(nullptr)};
+  server::Server server(std::move(served), options.server);
+  const int port = server.Start();
+  std::cout << "serving " << NameOf(options) << " at http://" << options.server.host << ":" << port
+            << (options.server.key.empty() ? "" : " (with a key)") << std::endl;
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  std::cout << "stopping; requests that are being answered get " << options.grace_seconds << " s"
+            << std::endl;
+  server.Stop();
+  return 0;
+}
+
+void AddLimits(CLI::App& command, Options& options) {
+  server::ServerOptions& server = options.server;
+  const auto size = [&](const char* name, auto& value, const char* text, int64_t least, int64_t most) {
+    command.add_option(name, value, text)
+        ->capture_default_str()
+        ->check(CLI::Range(static_cast<double>(least), static_cast<double>(most)));
+  };
+  size("--batch", server.scheduler.running, "texts made at the same time", 1, 4096);
+  size("--queue", server.scheduler.waiting, "texts that may wait; beyond that requests get 429", 0, 65536);
+  size("--connections", server.http.connections, "open connections", 1, 16384);
+  size("--max-prompt", server.api.request.prompt_tokens, "tokens of a prompt", 1, int64_t{1} << 24);
+  size("--max-tokens", server.api.request.max_tokens, "tokens made for a request", 1, int64_t{1} << 24);
+  size("--max-body", server.body_bytes, "bytes of a request's body", 1024, int64_t{1} << 30);
+  size("--sessions", server.sessions.count, "sessions kept", 0, 1 << 20);
+  size("--session-mib", options.session_mib, "MiB for the states of sessions", 0, 1 << 20);
+  size("--cache-mib", options.cache_mib, "MiB for states of prompts that may come again", 0, 1 << 20);
+  size("--request-seconds", options.request_seconds, "a request that takes longer is ended", 1, 86400);
+  size("--grace-seconds", options.grace_seconds, "what requests get when the server stops", 0, 3600);
+}
+
+}  // namespace
+
+void AddServe(CLI::App& app, Chosen& chosen) {
+  CLI::App* command =
+      app.add_subcommand("serve", "Serve a model over HTTP, for any OpenAI client and for browsers");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "run directory or checkpoint")->required();
+  command->add_option("--tokenizer", options->tokenizer, "default: the checkpoint's own");
+  command->add_option("--name", options->name, "what clients call the model; default: the directory's name");
+  command->add_option("--host", options->server.host, "address to listen at; others than loopback need a key")
+      ->capture_default_str();
+  command->add_option("--port", options->server.port, "0: any that is free")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--api-key-file", options->key_file,
+                      "file with the key that clients must send; LATTICE_API_KEY does the same");
+  command->add_option("--threads", options->server.threads, "threads that compute; default: all cores")
+      ->check(CLI::Range(1, 1024));
+  AddLimits(*command, *options);
+  command->footer("Example: ./lattice serve --model runs/book-lattice_dec-1 --port 8080");
+  command->callback([options, &chosen] { chosen = [options] { return Serve(*options); }; });
+}
+
+}  // namespace lattice::cli

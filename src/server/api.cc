@@ -1,0 +1,129 @@
+#include "server/api.h"
+
+#include <array>
+
+#include "server/api_error.h"
+#include "server/fields.h"
+#include "text/utf8.h"
+
+namespace lattice::server {
+
+Api::Api(const ServedModel& served, Scheduler& scheduler, SessionStore& sessions, runtime::PrefixCache& cache,
+         Metrics& metrics, const ApiLimits& limits)
+    : served_(served),
+      scheduler_(scheduler),
+      sessions_(sessions),
+      cache_(cache),
+      metrics_(metrics),
+      limits_(limits) {}
+
+void Reply(const Call& call, const OrderedJson& body, int status) {
+  call.response.status = status;
+  call.response.set_content(body.dump(-1, ' ', false, OrderedJson::error_handler_t::replace),
+                            "application/json");
+}
+
+void Api::Models(const Call& call) const {
+  const model::ModelConfig& config = served_.model->config();
+  const OrderedJson model = {{"id", served_.name},
+                             {"object", "model"},
+                             {"created", served_.created},
+                             {"owned_by", "lattice"},
+                             {"mixer", config.mixer},
+                             {"layers", config.layers},
+                             {"heads", config.heads},
+                             {"width", config.width},
+                             {"vocabulary", config.vocab_size},
+                             {"tokenizer", served_.tokenizer->kind()}};
+  if (!call.id.empty()) {
+    if (call.id != served_.name)
+      throw ApiError(404, StrCat("there is no such model here; this server has \"", served_.name, "\""),
+                     "model", "model_not_found");
+    return Reply(call, model);
+  }
+  Reply(call, {{"object", "list"}, {"data", OrderedJson::array({model})}});
+}
+
+void Api::Tokenize(const Call& call) const {
+  Fields fields(call.request.body);
+  if (fields.Find("text") == nullptr) throw ApiError(400, "text is missing; expected a string", "text");
+  const std::vector<int32_t> tokens = served_.tokenizer->Encode(fields.String("text", ""));
+  fields.Finish();
+  Reply(call, {{"tokens", tokens}, {"count", tokens.size()}});
+}
+
+void Api::Detokenize(const Call& call) const {
+  Fields fields(call.request.body);
+  const nlohmann::json* ids = fields.Find("tokens");
+  if (ids == nullptr) throw ApiError(400, "tokens is missing; expected a list of token ids", "tokens");
+  const std::vector<int32_t> tokens =
+      fields.Ids(*ids, "tokens", limits_.request.vocabulary, limits_.request.prompt_tokens);
+  fields.Finish();
+  Reply(call, {{"text", text::ReplaceInvalidUtf8(served_.tokenizer->Decode(tokens))}});
+}
+
+void Api::Health(const Call& call) const { Reply(call, {{"status", "ok"}}); }
+
+void Api::PrometheusMetrics(const Call& call) const {
+  std::string out = metrics_.AnswersText();
+  const auto counter = [&](const char* name, const char* help, int64_t value) {
+    out += MetricText(name, "counter", help, value);
+  };
+  const auto gauge = [&](const char* name, const char* help, int64_t value) {
+    out += MetricText(name, "gauge", help, value);
+  };
+  counter("lattice_prompt_tokens_total", "Tokens of prompts that were computed.", metrics_.prompt_tokens);
+  counter("lattice_cached_tokens_total", "Tokens of prompts that the prefix cache knew.",
+          metrics_.cached_tokens);
+  counter("lattice_generated_tokens_total", "Tokens that were chosen.", metrics_.chosen_tokens);
+  counter("lattice_steps_total", "Batches that were computed.", metrics_.steps);
+  counter("lattice_rows_total", "Tokens in all batches.", metrics_.rows);
+  counter("lattice_rejected_total", "Requests refused because the queue was full.", metrics_.rejected);
+  counter("lattice_disconnected_total", "Requests whose client hung up.", metrics_.disconnected);
+  counter("lattice_expired_total", "Requests that took too long.", metrics_.expired);
+  counter("lattice_refused_connections_total", "Connections there was no thread for.",
+          metrics_.refused_connections);
+  gauge("lattice_connections", "Open connections.", metrics_.connections);
+  gauge("lattice_running_sequences", "Sequences in the batch.", metrics_.running);
+  gauge("lattice_waiting_sequences", "Sequences in the queue.", metrics_.waiting);
+  gauge("lattice_sessions", "Sessions kept.", sessions_.Count());
+  gauge("lattice_session_bytes", "Bytes of the sessions kept.", sessions_.Bytes());
+  gauge("lattice_prefix_cache_bytes", "Bytes of the prefix cache.", cache_.Bytes());
+  gauge("lattice_prefix_cache_entries", "States in the prefix cache.", cache_.Entries());
+  counter("lattice_prefix_cache_hits_total", "Prompts with a beginning that was known.", cache_.Hits());
+  counter("lattice_prefix_cache_lookups_total", "Prompts that were looked up.", cache_.Lookups());
+  out += metrics_.first_token.Text("lattice_first_token_seconds", "From a request to its first token.");
+  out +=
+      metrics_.between_tokens.Text("lattice_between_tokens_seconds", "From one token of a text to the next.");
+  call.response.set_content(out, "text/plain; version=0.0.4");
+}
+
+void Api::OpenApi(const Call& call) const {
+  call.response.set_content(std::string(OpenApiJson()), "application/json");
+}
+
+std::span<const Route> Routes() {
+  static constexpr std::array kRoutes = {
+      Route{"GET", "/v1/models", nullptr, &Api::Models},
+      Route{"GET", "/v1/models/{id}", nullptr, &Api::Models},
+      Route{"POST", "/v1/completions", &Api::Completions},
+      Route{"POST", "/v1/chat/completions", &Api::Chat},
+      Route{"POST", "/v1/sessions", &Api::CreateSession},
+      Route{"GET", "/v1/sessions/{id}", &Api::ShowSession},
+      Route{"DELETE", "/v1/sessions/{id}", &Api::DeleteSession},
+      Route{"POST", "/v1/sessions/{id}/append", &Api::AppendToSession},
+      Route{"POST", "/v1/sessions/{id}/fork", &Api::ForkSession},
+      Route{"POST", "/v1/sessions/{id}/rewind", &Api::RewindSession},
+      Route{"GET", "/v1/sessions/{id}/state", &Api::SaveState},
+      Route{"PUT", "/v1/sessions/{id}/state", &Api::LoadState},
+      Route{"GET", "/v1/sessions/{id}/memory", &Api::ShowMemory},
+      Route{"POST", "/tokenize", nullptr, &Api::Tokenize},
+      Route{"POST", "/detokenize", nullptr, &Api::Detokenize},
+      Route{"GET", "/health", nullptr, &Api::Health, false},
+      Route{"GET", "/metrics", nullptr, &Api::PrometheusMetrics},
+      Route{"GET", "/openapi.json", nullptr, &Api::OpenApi},
+  };
+  return kRoutes;
+}
+
+}  // namespace lattice::server

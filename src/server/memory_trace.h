@@ -1,0 +1,39 @@
+// What tokens did to the memory, small enough to send with each of them.
+#ifndef LATTICE_SERVER_MEMORY_TRACE_H_
+#define LATTICE_SERVER_MEMORY_TRACE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace lattice::server {
+
+struct TokenMemory {
+  std::vector<uint8_t> write;  // [layers, heads, slots]: 255 min(1, |change of the slot| / |slot|)
+  std::vector<float> novelty;  // [layers, heads], runtime::HeadTrace
+};
+
+// Watches one feed at a time: Watch, Engine::Run, Take.
+class MemoryTrace : public runtime::StepObserver {
+ public:
+  explicit MemoryTrace(const model::ModelConfig& config);
+
+  // Sets the feed up to be watched.
+  void Watch(runtime::Feed& feed);
+  // One for each token of the feed.
+  std::vector<std::shared_ptr<const TokenMemory>> Take();
+
+  void Observe(const runtime::MemoryStep& step) override;
+
+ private:
+  int64_t layers_, heads_, slots_, width_;
+  int64_t tokens_ = 0;
+  std::vector<uint8_t> writes_;
+  runtime::Trace trace_;
+};
+
+}  // namespace lattice::server
+
+#endif  // LATTICE_SERVER_MEMORY_TRACE_H_
