@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.22)
 # Writes OUTPUT, a header with the commit of SOURCE, when it differs from what is there. Run at every build.
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE
                 RESULT_VARIABLE failed ERROR_QUIET)

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string scale = "laptop";
   std::string out;
-  std::vector<std::string> mixers;
+  std::vector<std::string> mixers, set;
   std::vector<int64_t> widths, lengths, pairs;
   std::vector<double> rates;
   int64_t batch = 0, epochs = 0, examples = 0, valid_examples = 0, vocab = 0;
@@ -59,6 +59,7 @@ MqarGrid MakeGrid(const Options& options) {
   Replace(options.valid_examples, grid.base.valid_examples);
   Replace(options.vocab, grid.base.task.vocab);
   if (options.stop_at >= 0) grid.base.stop_at = options.stop_at;
+  grid.base.set = options.set;
   grid.base.task.power = options.power;
   grid.base.task.noise = !options.no_noise;
   grid.base.task.seed = options.seed;
@@ -181,6 +182,7 @@ void AddMqar(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--power", options->power, "of the law of the gaps")->capture_default_str();
   command->add_flag("--no-noise", options->no_noise, "token 0 between the queries instead of random ones");
+  command->add_option("--set", options->set, "model.key=value for all of them; may be repeated");
   command->add_option("--seed", options->seed, "of examples and weights")->capture_default_str();
   command->add_option("--threads", options->threads, "threads; default: all cores")
       ->check(CLI::Range(1, 4096));

@@ -8,9 +8,12 @@
 
 #include "cli/command.h"
 #include "cli/novels.h"
+#include "reproduce/estimate.h"
+#include "reproduce/results.h"
 #include "reproduce/runner.h"
 #include "train/run_directory.h"
 #include "train/stop_signal.h"
+#include "train/trainer.h"
 
 namespace lattice::cli {
 namespace {
@@ -23,9 +26,8 @@ struct Options {
   std::string scale = "laptop";
   std::string data, out, tasks;
   std::vector<std::string> overrides;
-  int64_t task_limit = 0;
   int jobs = 0;
-  bool dry_run = false;
+  bool dry_run = false, only_write = false;
 };
 
 class Reproduction {
@@ -37,6 +39,23 @@ class Reproduction {
     return reproduce::MakePlan(
         experiment_, store_.options().corpus.fingerprint, options_.overrides,
         [&](const reproduce::Run& run, const std::string& figure) { return store_.Figure(run, figure); });
+  }
+
+  // What is known so far, as files.
+  void Write(const reproduce::PaperTable& paper, const std::string& command) const {
+    const reproduce::Plan plan = Plan();
+    const reproduce::Summary summary = reproduce::Summarize(experiment_, plan, store_, paper, command);
+    if (summary.rows.empty()) return;
+    const fs::path directory = fs::path(options_.out) / experiment_.name;
+    reproduce::WriteResults(summary, paper, directory);
+    std::cerr << experiment_.name << ": " << summary.runs << " of " << summary.wanted << " runs, "
+              << (directory / "report.html").string() << "\n";
+  }
+
+  void PrintPlan() const {
+    const reproduce::Plan plan = Plan();
+    const std::optional<double> known = reproduce::MeasuredRate(store_, reproduce::RunsOf(plan));
+    std::cout << reproduce::PlanText(experiment_, plan, store_, known ? *known : TimeThisMachine(), Jobs());
   }
 
   // The learning rates first; their results say what the other runs are.
@@ -59,7 +78,22 @@ class Reproduction {
     const fs::path data = options.data.empty() ? FindNovels() : fs::path(options.data);
     const fs::path tasks = options.tasks.empty() ? fs::path() : fs::absolute(options.tasks);
     return reproduce::RunStore({fs::absolute(options.out), reproduce::FindCorpus(data, experiment.corpus),
-                                tasks, options.task_limit, experiment.threads});
+                                tasks, experiment.task_limit, experiment.threads});
+  }
+
+  // Operations per second of one thread, by a few steps of configs/tiny.toml.
+  double TimeThisMachine() const {
+    train::TrainRequest request;
+    request.config.data.train = store_.options().corpus.train;
+    request.config.data.valid = store_.options().corpus.valid;
+    request.run = store_.options().out / "work" / "timing";
+    request.threads = experiment_.threads;
+    request.silent = true;
+    constexpr int64_t kSteps = 3;
+    const double seconds = train::MeasureStep(request, kSteps);
+    reproduce::Run run;
+    run.settings = {{"train.steps", "1"}};
+    return reproduce::RunFlops(run) / seconds;
   }
 
   int Jobs() const {
@@ -72,24 +106,49 @@ class Reproduction {
   reproduce::RunStore store_;
 };
 
+// What a user types to repeat it, with the directories by their role.
+std::string ShownCommand(const Options& options, const Experiment& experiment) {
+  std::string out = StrCat("./lattice reproduce ", experiment.name, " --scale ", options.scale);
+  if (!options.data.empty()) out += " --data DATA";
+  for (const std::string& text : options.overrides) out += " --set " + text;
+  if (experiment.tool == reproduce::Tool::kTasks) out += " --tasks-dir TASKS";
+  return out;
+}
+
+std::vector<Experiment> ChooseExperiments(const Options& options, const fs::path& directory) {
+  std::vector<std::string> names = options.what;
+  if (names == std::vector<std::string>{"all"}) names = reproduce::ListExperiments(directory);
+  std::vector<Experiment> out;
+  for (const std::string& name : names)
+    out.push_back(AsUsage([&] { return reproduce::ReadExperiment(directory, name, options.scale); }));
+  return out;
+}
+
 int Reproduce(Options options) {
   const fs::path directory = FindInTree("configs/reproduce");
   if (options.out.empty()) options.out = "runs/reproduce-" + options.scale;
-  std::vector<Experiment> experiments;
-  for (const std::string& name : options.what)
-    experiments.push_back(AsUsage([&] { return reproduce::ReadExperiment(directory, name, options.scale); }));
-  const train::StopSignal stop;
+  const std::vector<Experiment> experiments = ChooseExperiments(options, directory);
+  const reproduce::PaperTable paper(directory / "paper.json");
+  bool failed = false;
   for (const Experiment& experiment : experiments) {
     const Reproduction reproduction(options, experiment);
-    const train::RunLock lock(options.out);
-    const reproduce::Outcome outcome = reproduction.Run([&] { return stop.requested(); });
-    if (outcome == reproduce::Outcome::kStopped) {
-      std::cerr << "stopped; the same command goes on\n";
-      return 0;
+    if (options.dry_run) {
+      reproduction.PrintPlan();
+      continue;
     }
-    if (outcome == reproduce::Outcome::kFailed) return 1;
+    reproduce::Outcome outcome = reproduce::Outcome::kDone;
+    if (!options.only_write) {
+      const train::RunLock lock(options.out);
+      const train::StopSignal stop;
+      outcome = reproduction.Run([&] { return stop.requested(); });
+    }
+    reproduction.Write(paper, ShownCommand(options, experiment));
+    failed = failed || outcome == reproduce::Outcome::kFailed;
+    if (outcome != reproduce::Outcome::kStopped) continue;
+    std::cerr << "stopped; the same command goes on\n";
+    return 0;
   }
-  return 0;
+  return failed ? 1 : 0;
 }
 
 }  // namespace
@@ -98,7 +157,7 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("reproduce", "Repeat the paper's experiments, its values beside yours");
   const auto options = std::make_shared<Options>();
-  command->add_option("what", options->what, "experiments; see below")->required();
+  command->add_option("what", options->what, "experiments, or all; see below")->required();
   command
       ->add_option("--scale", options->scale,
                    "laptop: hours on two cores; paper: a cluster; miniature: seconds")
@@ -115,9 +174,18 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 4096));
   command->add_option("--set", options->overrides, "section.key=value for every run; may be repeated");
   command->add_option("--tasks-dir", options->tasks, "zero-shot: directory with the tasks' jsonl files");
-  command->add_option("--task-limit", options->task_limit, "zero-shot: only the first items of each task");
   command->add_flag("--dry-run", options->dry_run, "print the plan and how long it will take; run nothing");
-  command->footer("Example: ./lattice reproduce ablation --scale laptop --data corpora");
+  command->add_flag("--only-write", options->only_write,
+                    "write the results of the runs that are done; run nothing");
+  command->footer(
+      "Experiments: ablation, books-context, mqar, pile-context, scaling, slots, throughput, zero-shot; "
+      "all.\n"
+      "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
+      "run.\n"
+      "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"
+      "Examples:\n"
+      "  ./lattice reproduce ablation --dry-run\n"
+      "  ./lattice reproduce ablation slots --scale laptop --data corpora --out runs/laptop");
   command->callback([options, &chosen] { chosen = [options] { return Reproduce(*options); }; });
 }
 

@@ -11,7 +11,8 @@ namespace lattice::eval {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // x ascending
+  std::vector<std::pair<double, double>> points;       // x ascending
+  std::vector<std::pair<double, double>> ranges = {};  // lowest and highest y of each point, or empty
 };
 
 struct Panel {

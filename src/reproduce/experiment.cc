@@ -76,6 +76,7 @@ Point ReadPoint(const json& value, const std::string& metric, const std::string&
   point.figure = in.Get<std::string>("figure", metric);
   point.paper = in.Get<std::string>("paper", point.label);
   point.panel = in.Get<std::string>("panel", "");
+  point.rate_scale = in.Get<double>("rate_scale", 1);
   in.Finish();
   return point;
 }
@@ -113,6 +114,8 @@ void ReadScale(const json& value, const std::string& source, Experiment& out) {
   out.rates = in.Need<std::vector<double>>("rates");
   out.seeds = in.Need<std::vector<int64_t>>("seeds");
   out.tune_point = in.Get<std::string>("tune_point", "");
+  out.tune_each = in.Get<bool>("tune_each", false);
+  out.task_limit = in.Get<int64_t>("task_limit", 0);
   out.jobs = in.Get<int>("jobs", 0);
   out.threads = in.Get<int>("threads", 1);
   for (const json& point : in.Get<json>("points", json::array({{{"label", ""}}})))

@@ -12,9 +12,12 @@
 //   scales                  {laptop: {...}, paper: {...}, miniature: {...}}, each with
 //     config, set           a file of configs/ and settings on top of it
 //     rates, seeds          learning rates to try with the first seed; seeds of the result
-//     points                [{label, x, set, figure, paper, panel}]; figure replaces metric, paper is the
-//                           label of the same point at the paper's scale
-//     variants              names, when not all; tune_point: label of the point the rate is tuned at
+//     points                [{label, x, set, figure, paper, panel, rate_scale}]; figure replaces metric,
+//                           paper is the label of the same point at the paper's scale, rate_scale multiplies
+//                           the tuned learning rate
+//     variants              names, when not all
+//     tune_point            label of the point the rate is tuned at; tune_each: at every point for itself
+//     task_limit            items of each zero-shot task; 0: all
 //     jobs, threads         processes at a time and threads of each; 0: one a core, all cores
 #ifndef LATTICE_REPRODUCE_EXPERIMENT_H_
 #define LATTICE_REPRODUCE_EXPERIMENT_H_
@@ -39,6 +42,7 @@ struct Point {
   std::string figure;  // of the run
   std::string paper;   // label in the paper's table
   std::string panel;
+  double rate_scale = 1;
 };
 
 struct Variant {
@@ -70,6 +74,8 @@ struct Experiment {
   std::vector<Variant> variants;
   std::vector<Claim> claims;
   std::string tune_point;
+  bool tune_each = false;
+  int64_t task_limit = 0;
   int jobs = 0, threads = 1;
   std::map<std::string, double> paper_x;  // where the paper's own points are, by label
 

@@ -22,28 +22,34 @@ class Planner {
 
   Plan Make() {
     Plan plan;
-    for (const Variant& variant : experiment_.variants) {
-      if (Find(plan, variant.tune) == nullptr) plan.tuning.push_back(Tune(variant));
+    for (size_t v = 0; v < experiment_.variants.size(); ++v) {
+      const Variant& variant = experiment_.variants[v];
+      for (size_t p = 0; p < experiment_.points.size(); ++p) {
+        if (!variant.Has(experiment_.points[p])) continue;
+        AddCell(v, p, Rate(plan, variant, experiment_.points[p]), plan);
+      }
     }
-    for (size_t v = 0; v < experiment_.variants.size(); ++v) AddCells(v, plan);
     return plan;
   }
 
  private:
-  static const Tuning* Find(const Plan& plan, const std::string& group) {
+  // The rate of the group that the variant shares at this point, tuned when it is the first of it.
+  std::optional<double> Rate(Plan& plan, const Variant& variant, const Point& point) const {
+    const std::string group =
+        experiment_.tune_each ? StrCat(variant.tune, ", ", point.panel, " ", point.label) : variant.tune;
     for (const Tuning& tuning : plan.tuning) {
-      if (tuning.group == group) return &tuning;
+      if (tuning.group == group) return tuning.best;
     }
-    return nullptr;
+    plan.tuning.push_back(Tune(group, variant, experiment_.tune_each ? point : TunePoint(variant)));
+    return plan.tuning.back().best;
   }
 
-  Tuning Tune(const Variant& variant) const {
-    Tuning out{variant.tune, {}, {}};
+  Tuning Tune(const std::string& group, const Variant& variant, const Point& point) const {
+    Tuning out{group, {}, {}};
     if (experiment_.rates.size() == 1) {
       out.best = experiment_.rates[0];
       return out;
     }
-    const Point& point = TunePoint(variant);
     double best = std::nan("");
     bool complete = true;
     for (const double rate : experiment_.rates) {
@@ -65,24 +71,20 @@ class Planner {
       if (point.label == experiment_.tune_point) return point;
       if (first == nullptr) first = &point;
     }
-    Check(first != nullptr, "[reproduce] ", experiment_.name, ": ", variant.name, " has no point at scale ",
-          experiment_.scale);
     return *first;
   }
 
-  void AddCells(size_t v, Plan& plan) const {
-    const Variant& variant = experiment_.variants[v];
-    const std::optional<double> rate = Find(plan, variant.tune)->best;
-    for (size_t p = 0; p < experiment_.points.size(); ++p) {
-      if (!variant.Has(experiment_.points[p])) continue;
-      if (!rate) {
-        plan.waiting += experiment_.seeds.size();
-        continue;
-      }
-      Cell cell{v, p, *rate, {}};
-      for (const int64_t seed : experiment_.seeds)
-        cell.runs.push_back(MakeRun(variant, experiment_.points[p], *rate, seed));
+  void AddCell(size_t v, size_t p, std::optional<double> rate, Plan& plan) const {
+    Cell cell{v, p, rate.value_or(0) * experiment_.points[p].rate_scale, {}};
+    for (const int64_t seed : experiment_.seeds)
+      cell.runs.push_back(MakeRun(experiment_.variants[v], experiment_.points[p], rate.value_or(0), seed));
+    if (rate) {
       plan.cells.push_back(std::move(cell));
+      return;
+    }
+    for (const Run& run : cell.runs) {
+      const auto same = [&](const Run& other) { return other.id == run.id; };
+      if (std::none_of(plan.waiting.begin(), plan.waiting.end(), same)) plan.waiting.push_back(run);
     }
   }
 
@@ -90,19 +92,20 @@ class Planner {
     Run run;
     run.tool = experiment_.tool;
     run.config = experiment_.config;
-    run.rate = rate;
+    run.rate = rate * point.rate_scale;
     run.seed = seed;
     for (const std::string& text : experiment_.set) Assign(run.settings, text);
     for (const std::string& text : overrides_) Assign(run.settings, text);
     for (const std::string& text : variant.set) Assign(run.settings, text);
     for (const std::string& text : point.set) Assign(run.settings, text);
     const std::string prefix = run.tool == Tool::kMqar ? "" : "train.";
-    run.settings[prefix + "lr"] = RateText(rate);
+    run.settings[prefix + "lr"] = RateText(run.rate);
     run.settings[prefix + "seed"] = StrCat(seed);
-    const nlohmann::json all = {{"tool", static_cast<int>(run.tool)},
-                                {"config", run.config},
-                                {"corpus", run.tool == Tool::kMqar ? "" : corpus_},
-                                {"settings", run.settings}};
+    nlohmann::json all = {{"tool", static_cast<int>(run.tool)},
+                          {"config", run.config},
+                          {"corpus", run.tool == Tool::kMqar ? "" : corpus_},
+                          {"settings", run.settings}};
+    if (run.tool == Tool::kTasks) all["task_limit"] = experiment_.task_limit;
     run.id = io::Sha256Hex(all.dump()).substr(0, 12);
     return run;
   }

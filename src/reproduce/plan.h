@@ -43,8 +43,8 @@ struct Tuning {
 
 struct Plan {
   std::vector<Tuning> tuning;
-  std::vector<Cell> cells;  // those whose learning rate is known
-  size_t waiting = 0;       // runs whose learning rate is not
+  std::vector<Cell> cells;   // those whose learning rate is known
+  std::vector<Run> waiting;  // runs whose learning rate is not, as if it were 0; none twice
 };
 
 // The figure of a run that is done, NaN when it diverged, nothing when it is not done.

@@ -31,6 +31,10 @@ std::vector<std::string> TrainArguments(const Run& run, const std::string& train
 std::vector<std::string> MqarArguments(const Run& run) {
   std::vector<std::string> out = {"mqar"};
   for (const auto& [key, value] : run.settings) {
+    if (key.starts_with("model.")) {
+      out.insert(out.end(), {"--set", key + "=" + value});
+      continue;
+    }
     out.push_back("--" + key);
     if (value != "true") out.push_back(value);
   }

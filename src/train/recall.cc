@@ -32,6 +32,10 @@ model::Config ConfigOf(const RecallPoint& point) {
   config.model.layers = point.layers;
   config.model.width = point.width;
   config.model.heads = 1;
+  for (const std::string& assignment : point.set) {
+    Check(assignment.starts_with("model."), "[mqar] ", assignment, ": only keys of the model can be set");
+    model::Override(config, assignment);
+  }
   model::Validate(config.model);
   const int64_t per_epoch = (point.examples + point.batch - 1) / point.batch;
   config.train.steps = per_epoch * point.epochs;
@@ -206,26 +210,23 @@ class RecallTrainer {
 }  // namespace
 
 std::string RecallPoint::Name() const {
-  return StrCat(mixer, "-L", task.length, "-kv", task.pairs, "-d", width, "-lr", lr, "-seed", task.seed);
+  std::string name =
+      StrCat(mixer, "-L", task.length, "-kv", task.pairs, "-d", width, "-lr", lr, "-seed", task.seed);
+  for (const std::string& assignment : set) name += "-" + assignment;
+  return name;
 }
 
 std::string RecallPoint::Settings() const {
-  return nlohmann::ordered_json({{"mixer", mixer},
-                                 {"width", width},
-                                 {"layers", layers},
-                                 {"lr", lr},
-                                 {"batch", batch},
-                                 {"epochs", epochs},
-                                 {"examples", examples},
-                                 {"valid_examples", valid_examples},
-                                 {"stop_at", stop_at},
-                                 {"vocab", task.vocab},
-                                 {"length", task.length},
-                                 {"pairs", task.pairs},
-                                 {"power", task.power},
-                                 {"noise", task.noise},
-                                 {"seed", task.seed}})
-      .dump();
+  nlohmann::ordered_json settings = {{"mixer", mixer},        {"width", width},
+                                     {"layers", layers},      {"lr", lr},
+                                     {"batch", batch},        {"epochs", epochs},
+                                     {"examples", examples},  {"valid_examples", valid_examples},
+                                     {"stop_at", stop_at},    {"vocab", task.vocab},
+                                     {"length", task.length}, {"pairs", task.pairs},
+                                     {"power", task.power},   {"noise", task.noise},
+                                     {"seed", task.seed}};
+  if (!set.empty()) settings["set"] = set;
+  return settings.dump();
 }
 
 RecallReport TrainRecall(const RecallPoint& point, const fs::path& directory,

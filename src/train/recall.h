@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "eval/mqar.h"
 
@@ -21,8 +22,9 @@ struct RecallPoint {
   int64_t epochs = 64;  // over the same examples in the same order
   int64_t examples = 100000;
   int64_t valid_examples = 3000;
-  double stop_at = 0;   // an accuracy after which the point is done; 0: never
-  eval::MqarTask task;  // its seed is also the model's; validation has examples of another seed
+  double stop_at = 0;            // an accuracy after which the point is done; 0: never
+  std::vector<std::string> set;  // "model.key=value" for what the above does not say
+  eval::MqarTask task;           // its seed is also the model's; validation has examples of another seed
 
   // A name for files that differs between points of a sweep.
   std::string Name() const;

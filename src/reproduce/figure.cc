@@ -1,0 +1,111 @@
+#include "reproduce/figure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "eval/svg_figure.h"
+#include "eval/svg_rows.h"
+#include "train/format.h"
+
+namespace lattice::reproduce {
+namespace {
+
+std::string Title(const Summary& summary) {
+  return StrCat(summary.experiment->title, " (", summary.experiment->scale, " scale)");
+}
+
+// Of several points the last: there the paper has the average.
+std::string RowsFigure(const Summary& summary) {
+  const Point& shown = summary.experiment->points.back();
+  std::vector<std::string> names;
+  eval::RowsPanel ours{shown.label.empty() ? "here, median of seeds" : "here, " + shown.label,
+                       summary.experiment->y_label,
+                       {}};
+  eval::RowsPanel paper{"in the paper", summary.experiment->y_label, {}};
+  for (const Row& row : summary.rows) {
+    if (summary.PointOf(row).label != shown.label) continue;
+    names.push_back(summary.VariantOf(row).name);
+    ours.rows.push_back(
+        {row.values, row.median, std::isfinite(row.median) ? train::Fixed(row.median, 3) : "diverged"});
+    if (row.paper) {
+      paper.rows.push_back({{*row.paper}, *row.paper, train::Fixed(*row.paper, 2)});
+    } else {
+      paper.rows.push_back({});
+    }
+  }
+  std::vector<eval::RowsPanel> panels = {ours};
+  if (summary.HasPaper()) panels.push_back(paper);
+  return eval::SvgRows(Title(summary), names, panels);
+}
+
+// One panel for each name that points give theirs, in order.
+std::vector<std::string> PanelNames(const Experiment& experiment) {
+  std::vector<std::string> names;
+  for (const Point& point : experiment.points) {
+    if (std::find(names.begin(), names.end(), point.panel) == names.end()) names.push_back(point.panel);
+  }
+  return names;
+}
+
+// A wide range of x, all positive, is drawn logarithmically.
+bool IsLog(const Experiment& experiment) {
+  double low = 0, high = 0;
+  for (const Point& point : experiment.points) {
+    if (point.x <= 0) return false;
+    low = low == 0 ? point.x : std::min(low, point.x);
+    high = std::max(high, point.x);
+  }
+  return high >= 2 * low;
+}
+
+eval::Panel OurPanel(const Summary& summary, const std::string& name) {
+  const Experiment& experiment = *summary.experiment;
+  eval::Panel panel{.title = name.empty() ? "here, median of seeds" : name,
+                    .x_label = experiment.x_label,
+                    .y_label = experiment.y_label,
+                    .log_x = IsLog(experiment),
+                    .zero_to_one = experiment.metric == "accuracy"};
+  for (size_t v = 0; v < experiment.variants.size(); ++v) {
+    eval::Series series{experiment.variants[v].name, {}, {}};
+    for (const Row& row : summary.rows) {
+      if (row.variant != v || summary.PointOf(row).panel != name) continue;
+      series.points.emplace_back(summary.PointOf(row).x, row.median);
+      series.ranges.emplace_back(row.low, row.high);
+    }
+    if (!series.points.empty()) panel.series.push_back(std::move(series));
+  }
+  return panel;
+}
+
+// All the paper's values of the variants here, at its own points.
+eval::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
+  const Experiment& experiment = *summary.experiment;
+  eval::Panel panel{.title = "in the paper",
+                    .x_label = experiment.x_label,
+                    .y_label = experiment.y_label,
+                    .log_x = IsLog(experiment)};
+  for (const Variant& variant : experiment.variants) {
+    eval::Series series{variant.name, {}, {}};
+    for (const auto& [label, x] : experiment.paper_x) {
+      const std::optional<double> value = paper.Value(experiment.name, variant.name, label);
+      if (value) series.points.emplace_back(x, *value);
+    }
+    std::sort(series.points.begin(), series.points.end());
+    if (!series.points.empty()) panel.series.push_back(std::move(series));
+  }
+  return panel;
+}
+
+}  // namespace
+
+std::string FigureSvg(const Summary& summary, const PaperTable& paper) {
+  if (summary.experiment->x_label.empty()) return RowsFigure(summary);
+  std::vector<eval::Panel> panels;
+  for (const std::string& name : PanelNames(*summary.experiment)) panels.push_back(OurPanel(summary, name));
+  const eval::Panel theirs = PaperPanel(summary, paper);
+  if (!theirs.series.empty()) panels.push_back(theirs);
+  return eval::SvgFigure(Title(summary), panels);
+}
+
+}  // namespace lattice::reproduce

@@ -1,0 +1,74 @@
+// What the runs of an experiment say together: medians with their spread, the paper's values beside them, and
+// whether the paper's claims hold.
+#ifndef LATTICE_REPRODUCE_SUMMARY_H_
+#define LATTICE_REPRODUCE_SUMMARY_H_
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reproduce/run_store.h"
+
+namespace lattice::reproduce {
+
+// The values in the paper's source, from configs/reproduce/paper.json: experiment -> variant -> point.
+class PaperTable {
+ public:
+  explicit PaperTable(const std::filesystem::path& file);
+  std::optional<double> Value(const std::string& experiment, const std::string& variant,
+                              const std::string& point) const;
+
+ private:
+  nlohmann::json values_;
+};
+
+struct Row {
+  size_t variant = 0, point = 0;
+  double rate = 0;
+  std::vector<nlohmann::json> results;  // of the seeds that are done
+  std::vector<double> values;           // their figures; NaN: diverged
+  double median = 0, low = 0, high = 0;
+  std::optional<double> paper;
+};
+
+struct Verdict {
+  const Claim* claim = nullptr;
+  bool measured = false;
+  bool holds = false;
+  double better = 0, than = 0;  // medians
+  size_t won = 0, seeds = 0;    // seeds that both have, and in how many of them it holds
+  std::optional<bool> paper;    // whether it holds in the paper's own values
+};
+
+struct TunedRate {
+  std::string group;
+  std::vector<std::pair<double, std::optional<double>>> figures;  // by rate
+  std::optional<double> best;
+};
+
+struct Summary {
+  const Experiment* experiment = nullptr;
+  std::vector<Row> rows;  // with at least one result
+  std::vector<TunedRate> tuning;
+  std::vector<Verdict> verdicts;
+  size_t runs = 0, wanted = 0;  // of the rows: done, and in all
+  std::string command;          // that makes all of it
+
+  const Variant& VariantOf(const Row& row) const { return experiment->variants[row.variant]; }
+  const Point& PointOf(const Row& row) const { return experiment->points[row.point]; }
+  const Row* Find(size_t variant, size_t point) const;
+  bool HasPaper() const;
+};
+
+// `experiment` must outlive the result.
+Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore& store,
+                  const PaperTable& paper, const std::string& command);
+
+// All of it, with the settings, commit, processor and command of every run.
+nlohmann::ordered_json ToJson(const Summary& summary);
+
+}  // namespace lattice::reproduce
+
+#endif  // LATTICE_REPRODUCE_SUMMARY_H_

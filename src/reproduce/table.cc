@@ -1,0 +1,148 @@
+#include "reproduce/table.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "train/format.h"
+
+namespace lattice::reproduce {
+namespace {
+
+using train::Fixed;
+using train::Short;
+
+std::string Value(double value) {
+  if (!std::isfinite(value)) return "diverged";
+  const double size = std::abs(value);
+  if (size >= 1000) return train::CountText(value);
+  return Fixed(value, size < 2 ? 4 : size < 10 ? 3 : 2);
+}
+
+std::string Spread(const Row& row) {
+  if (row.values.size() < 2) return "";
+  return Value(row.low) + "–" + Value(row.high);
+}
+
+std::string Paper(const Row& row) { return row.paper ? Value(*row.paper) : "–"; }
+
+// "15.02 (14.9–15.1), paper 15.02"
+std::string Everything(const Summary& summary, const Row& row) {
+  std::string out = Value(row.median);
+  if (row.values.size() > 1) out += " (" + Spread(row) + ")";
+  if (row.values.size() < summary.experiment->seeds.size()) out += StrCat(" [", row.values.size(), " seeds]");
+  if (row.paper) out += ", paper " + Value(*row.paper);
+  return out;
+}
+
+Grid ByVariant(const Summary& summary) {
+  Grid grid = {{"variant", "median " + summary.experiment->metric, "of seeds", "seeds", "learning rate",
+                "parameters", "paper"}};
+  for (const Row& row : summary.rows) {
+    grid.push_back({summary.VariantOf(row).name, Value(row.median), Spread(row), StrCat(row.values.size()),
+                    Short(row.rate, 3), train::Grouped(row.results[0].at("parameters")), Paper(row)});
+  }
+  return grid;
+}
+
+Grid ByPoint(const Summary& summary) {
+  const Experiment& experiment = *summary.experiment;
+  Grid grid = {{"variant"}};
+  for (const Point& point : experiment.points)
+    grid[0].push_back(point.panel.empty() ? point.label : point.panel + ", " + point.label);
+  for (size_t v = 0; v < experiment.variants.size(); ++v) {
+    std::vector<std::string> cells = {experiment.variants[v].name};
+    for (size_t p = 0; p < experiment.points.size(); ++p) {
+      const Row* row = summary.Find(v, p);
+      cells.push_back(row == nullptr ? "" : Everything(summary, *row));
+    }
+    grid.push_back(std::move(cells));
+  }
+  return grid;
+}
+
+std::string Markdown(const Grid& grid) {
+  std::string out;
+  for (size_t i = 0; i < grid.size(); ++i) {
+    out += "|";
+    for (const std::string& cell : grid[i]) out += " " + cell + " |";
+    out += "\n";
+    if (i > 0) continue;
+    out += "|";
+    for (size_t c = 0; c < grid[0].size(); ++c) out += c == 0 ? "---|" : "---:|";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string Joined(const std::set<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+}  // namespace
+
+Grid ResultGrid(const Summary& summary) {
+  return summary.experiment->points.size() == 1 ? ByVariant(summary) : ByPoint(summary);
+}
+
+Grid VerdictGrid(const Summary& summary) {
+  Grid grid = {{"claim", "here", "medians", "seeds", "in the paper"}};
+  for (const Verdict& verdict : summary.verdicts) {
+    if (!verdict.measured) continue;
+    grid.push_back({verdict.claim->text, verdict.holds ? "holds" : "does not hold",
+                    Value(verdict.better) + " / " + Value(verdict.than),
+                    StrCat(verdict.won, " of ", verdict.seeds),
+                    !verdict.paper   ? "–"
+                    : *verdict.paper ? "holds"
+                                     : "does not hold"});
+  }
+  return grid;
+}
+
+Grid TuningGrid(const Summary& summary) {
+  Grid grid = {{"learning rate of"}};
+  for (const double rate : summary.experiment->rates) grid[0].push_back(Short(rate, 3));
+  for (const TunedRate& tuned : summary.tuning) {
+    std::vector<std::string> cells = {tuned.group};
+    for (const auto& [rate, value] : tuned.figures) {
+      const bool best = tuned.best && *tuned.best == rate;
+      cells.push_back(!value ? "" : best ? Value(*value) + " ←" : Value(*value));
+    }
+    if (tuned.figures.size() > 1) grid.push_back(std::move(cells));
+  }
+  return grid;
+}
+
+std::vector<std::string> Provenance(const Summary& summary) {
+  std::set<std::string> commits, cpus, tokens;
+  for (const Row& row : summary.rows) {
+    for (const nlohmann::json& result : row.results) {
+      commits.insert(result.at("commit"));
+      cpus.insert(result.at("cpu"));
+      tokens.insert(train::CountText(result.at("tokens").get<double>()));
+    }
+  }
+  return {"Command: `" + summary.command + "`",
+          StrCat("Runs: ", summary.runs, " of ", summary.wanted, ", each of ", Joined(tokens), " tokens"),
+          "Commit: " + Joined(commits), "Processor: " + Joined(cpus),
+          "Settings, hash and command of every run: results.json"};
+}
+
+std::string TableMarkdown(const Summary& summary) {
+  const Experiment& experiment = *summary.experiment;
+  std::string out =
+      StrCat("# ", experiment.title, "\n\nScale ", experiment.scale, "; in the paper: ", experiment.source,
+             ". ", experiment.higher ? "More" : "Less", " is better. ", experiment.note,
+             "\n\n![figure](figure.svg)\n\n", Markdown(ResultGrid(summary)));
+  const Grid verdicts = VerdictGrid(summary), tuning = TuningGrid(summary);
+  if (verdicts.size() > 1) out += "\n## Claims\n\n" + Markdown(verdicts);
+  if (tuning.size() > 1)
+    out += StrCat("\n## Learning rates\n\nTried with seed ", experiment.seeds[0], ".\n\n", Markdown(tuning));
+  out += "\n## Where this comes from\n\n";
+  for (const std::string& line : Provenance(summary)) out += "- " + line + "\n";
+  return out;
+}
+
+}  // namespace lattice::reproduce

@@ -1,0 +1,28 @@
+// table.md and report.html of an experiment.
+#ifndef LATTICE_REPRODUCE_TABLE_H_
+#define LATTICE_REPRODUCE_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "reproduce/summary.h"
+
+namespace lattice::reproduce {
+
+// Cells of text; the first row is the heading.
+using Grid = std::vector<std::vector<std::string>>;
+
+// A row for each variant: with an axis a column for each point, else median, spread, seeds, learning rate,
+// parameters and the paper's value.
+Grid ResultGrid(const Summary& summary);
+Grid VerdictGrid(const Summary& summary);
+Grid TuningGrid(const Summary& summary);
+
+// Where the figures come from: command, commits, processors, runs. One sentence each.
+std::vector<std::string> Provenance(const Summary& summary);
+
+std::string TableMarkdown(const Summary& summary);
+
+}  // namespace lattice::reproduce
+
+#endif  // LATTICE_REPRODUCE_TABLE_H_
