@@ -8,10 +8,10 @@
 
 #include "cli/command.h"
 #include "cli/novels.h"
+#include "io/directory_lock.h"
 #include "reproduce/estimate.h"
 #include "reproduce/results.h"
 #include "reproduce/runner.h"
-#include "train/run_directory.h"
 #include "train/stop_signal.h"
 #include "train/trainer.h"
 
@@ -138,7 +138,7 @@ int Reproduce(Options options) {
     }
     reproduce::Outcome outcome = reproduce::Outcome::kDone;
     if (!options.only_write) {
-      const train::RunLock lock(options.out);
+      const io::DirectoryLock lock(options.out, "reproducing");
       const train::StopSignal stop;
       outcome = reproduction.Run([&] { return stop.requested(); });
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -24,6 +25,25 @@ model::Config ResolvedConfig(const Run& run) {
 size_t Done(const RunStore& store, const std::vector<Run>& runs) {
   return static_cast<size_t>(
       std::count_if(runs.begin(), runs.end(), [&](const Run& run) { return store.IsDone(run); }));
+}
+
+Settings WithoutRate(const Run& run) {
+  Settings settings = run.settings;
+  settings.erase(run.tool == Tool::kMqar ? "lr" : "train.lr");
+  return settings;
+}
+
+// All runs there will be: of those that wait for a learning rate, tuning makes some itself.
+std::vector<Run> AllRuns(const Plan& plan) {
+  std::vector<Run> runs = RunsOf(plan);
+  std::set<Settings> tuned;
+  for (const Tuning& tuning : plan.tuning) {
+    for (const Run& run : tuning.runs) tuned.insert(WithoutRate(run));
+  }
+  for (const Run& run : plan.waiting) {
+    if (!tuned.contains(WithoutRate(run))) runs.push_back(run);
+  }
+  return runs;
 }
 
 std::string TimeText(double seconds) {
@@ -101,9 +121,7 @@ std::string PlanText(const Experiment& experiment, const Plan& plan, const RunSt
     out += VariantLine(experiment.variants[v], experiment, plan, v, store);
   double flops = 0;
   size_t missing = 0;
-  std::vector<Run> runs = RunsOf(plan);
-  runs.insert(runs.end(), plan.waiting.begin(), plan.waiting.end());
-  for (const Run& run : runs) {
+  for (const Run& run : AllRuns(plan)) {
     if (store.IsDone(run)) continue;
     ++missing;
     flops += RunFlops(run);
