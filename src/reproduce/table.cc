@@ -20,7 +20,7 @@ std::string Value(double value) {
 }
 
 std::string Spread(const Row& row) {
-  if (row.values.size() < 2) return "";
+  if (row.values.size() < 2 || !std::isfinite(row.low)) return "";
   return Value(row.low) + "–" + Value(row.high);
 }
 
@@ -29,7 +29,7 @@ std::string Paper(const Row& row) { return row.paper ? Value(*row.paper) : "–"
 // "15.02 (14.9–15.1), paper 15.02"
 std::string Everything(const Summary& summary, const Row& row) {
   std::string out = Value(row.median);
-  if (row.values.size() > 1) out += " (" + Spread(row) + ")";
+  if (const std::string spread = Spread(row); !spread.empty()) out += " (" + spread + ")";
   if (row.values.size() < summary.experiment->seeds.size()) out += StrCat(" [", row.values.size(), " seeds]");
   if (row.paper) out += ", paper " + Value(*row.paper);
   return out;
