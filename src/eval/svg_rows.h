@@ -21,7 +21,8 @@ struct RowsPanel {
   std::vector<Spread> rows;  // as many as there are names
 };
 
-// The panels side by side. A name has the colour of its row; each panel has an axis of its own.
+// The panels side by side. A name has the colour of its row; each panel has an axis of its own; a row far
+// off all others is an arrow at its end.
 std::string SvgRows(const std::string& title, std::span<const std::string> names,
                     std::span<const RowsPanel> panels);
 

@@ -22,6 +22,18 @@ TEST(SvgRows, DrawsWhatIsFinite) {
   EXPECT_EQ(dots, 1u);
 }
 
+TEST(SvgRows, ARowFarOffIsAnArrow) {
+  const std::vector<std::string> names = {"a", "b", "c", "d", "e", "far"};
+  RowsPanel panel{"here", "ppl", {}};
+  for (const double value : {5.1, 5.2, 5.3, 5.4, 5.5, 90.0}) panel.rows.push_back({{value}, value, ""});
+  const std::string svg = SvgRows("t", names, std::vector<RowsPanel>{panel});
+  EXPECT_NE(svg.find(">5.2<"), std::string::npos);
+  EXPECT_EQ(svg.find(">80<"), std::string::npos);
+  EXPECT_NE(svg.find("<path"), std::string::npos);
+  panel.rows.back() = {};
+  EXPECT_EQ(SvgRows("t", names, std::vector<RowsPanel>{panel}).find("<path"), std::string::npos);
+}
+
 TEST(SvgRows, RefusesRowsWithoutNames) {
   const std::vector<std::string> names = {"a"};
   EXPECT_THROW(SvgRows("t", names, std::vector<RowsPanel>{{"p", "x", {}}}), Error);
