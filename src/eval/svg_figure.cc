@@ -13,7 +13,7 @@ namespace {
 
 using text::Escaped;
 
-constexpr double kWidth = 360, kHeight = 260, kLeft = 56, kRight = 14, kTop = 34, kBottom = 46;
+constexpr double kWidth = 360, kHeight = 260, kLeft = 56, kRight = 20, kTop = 34, kBottom = 46;
 constexpr double kTitle = 34, kLegendRow = 20;
 constexpr size_t kColumns = 3;
 

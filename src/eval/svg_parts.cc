@@ -55,8 +55,13 @@ std::string Style() {
 
 std::string SvgNumber(double value) {
   const bool whole = value == std::floor(value) && std::abs(value) < 1e9;
+  const bool thousands = whole && value != 0 && std::fmod(value, 1000) == 0;
   char text[32];
-  std::snprintf(text, sizeof(text), whole ? "%.0f" : "%.5g", value);
+  std::snprintf(text, sizeof(text),
+                thousands ? "%.0fk"
+                : whole   ? "%.0f"
+                          : "%.5g",
+                thousands ? value / 1000 : value);
   return text;
 }
 

@@ -15,11 +15,16 @@ std::string Title(const Summary& summary) {
   return StrCat(summary.experiment->title, " (", summary.experiment->scale, " scale)");
 }
 
+std::string OurTitle(const Experiment& experiment) {
+  return experiment.seeds.size() == 1 ? "here"
+                                      : StrCat("here, median of ", experiment.seeds.size(), " seeds");
+}
+
 // Of several points the last: there the paper has the average.
 std::string RowsFigure(const Summary& summary) {
   const Point& shown = summary.experiment->points.back();
   std::vector<std::string> names;
-  eval::RowsPanel ours{shown.label.empty() ? "here, median of seeds" : "here, " + shown.label,
+  eval::RowsPanel ours{shown.label.empty() ? OurTitle(*summary.experiment) : "here, " + shown.label,
                        summary.experiment->y_label,
                        {}};
   eval::RowsPanel paper{"in the paper", summary.experiment->y_label, {}};
@@ -61,7 +66,7 @@ bool IsLog(const Experiment& experiment) {
 
 eval::Panel OurPanel(const Summary& summary, const std::string& name) {
   const Experiment& experiment = *summary.experiment;
-  eval::Panel panel{.title = name.empty() ? "here, median of seeds" : name,
+  eval::Panel panel{.title = name.empty() ? OurTitle(experiment) : name,
                     .x_label = experiment.x_label,
                     .y_label = experiment.y_label,
                     .log_x = IsLog(experiment),
