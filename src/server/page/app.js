@@ -31,8 +31,8 @@ function sizeText(bytes) {
 
 function describe({ model, mixer, layers, heads, slots, bytes }) {
   const shape = `${layers} layers × ${heads} heads`;
-  const memory = slots > 0 ? ` × ${slots} slots; a text of any length is kept in ${sizeText(bytes)}` : "";
-  element("facts").textContent = `${model} · ${mixer} · ${shape}${memory}`;
+  const memory = slots > 0 ? ` × ${slots} slots` : "";
+  element("facts").textContent = `${model} · ${mixer} · ${shape}${memory} · this text is kept in ${sizeText(bytes)}`;
   element("memory").hidden = slots === 0;
   element("no-memory").hidden = slots > 0;
   document.body.classList.toggle("memoryless", slots === 0);
@@ -44,7 +44,7 @@ const explore = new Explore(branches);
 const compare = new Compare(branches);
 new Chat();
 
-branches.addEventListener("change", () => describe(branches.current.session));
+for (const event of ["change", "touch"]) branches.addEventListener(event, () => describe(branches.current.session));
 const redraw = () => {
   explore.refresh();
   compare.refresh();

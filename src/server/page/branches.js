@@ -16,6 +16,11 @@ export class Branches extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
+  // Says that the current branch has got longer or shorter.
+  touch() {
+    this.dispatchEvent(new Event("touch"));
+  }
+
   show(branch) {
     this.current = branch;
     this.#changed();

@@ -60,6 +60,8 @@ export class Explore {
   async #change(action) {
     if (this.stopper) return;
     await guarded(action, () => this.branches.restore());
+    this.position = Math.min(this.position, this.branch.tokens.length);
+    this.branches.touch();
     this.refresh();
   }
 
@@ -120,6 +122,7 @@ export class Explore {
     this.stopper = null;
     this.position = Math.min(this.position, branch.tokens.length);
     this.#showBusy();
+    this.branches.touch();
     this.refresh();
   }
 
