@@ -66,11 +66,16 @@ def open_page(browser, address):
     browser.until("document.querySelector('#branches button') !== null")
 
 
+def thrown(browser):
+    """Errors but for answers that are no success, which the page is prepared for."""
+    return [error for error in browser.errors if error.get("source") != "network"]
+
+
 @pytest.fixture
 def page(browser, server):
     open_page(browser, server.address)
     yield browser
-    assert browser.errors == [], "nothing was thrown, and the security policy held"
+    assert thrown(browser) == [], "nothing was thrown, and the security policy held"
 
 
 def choose(page, **fields):
@@ -108,7 +113,7 @@ def position(page):
 
 
 def test_a_text_streams_and_the_memory_lights_up(page):
-    assert "2 layers × 2 heads" in text(page, "#facts") and "64 slots" in text(page, "#facts")
+    assert "2 layers × 2 heads" in text(page, "#facts") and "32 slots" in text(page, "#facts")
     choose(page, max_tokens=150, seed=1)
     page.type("#prompt", "the memory é ")
     page.click("#go")
@@ -124,7 +129,7 @@ def test_a_text_streams_and_the_memory_lights_up(page):
     assert shades(page, "#heads") > 20 and shades(page, "#raster") > 20
     page.until("document.getElementById('rank').textContent !== ''")
     assert shades(page, "#similarity") > 20
-    assert re.search(r"effective rank [\d.]+ of 64", text(page, "#rank"))
+    assert re.search(r"effective rank [\d.]+ of 32", text(page, "#rank"))
     page.until("document.getElementById('live').textContent.length > 0")
 
 
@@ -346,6 +351,6 @@ def test_a_transformer_has_no_memory_to_show(browser, attention):
         assert count(browser) == 9
         assert browser.run("document.getElementById('memory').hidden")
         assert "transformer" in text(browser, "#no-memory") and not browser.run("document.getElementById('no-memory').hidden")
-        assert browser.errors == []
+        assert thrown(browser) == []
     finally:
         server.stop()

@@ -29,9 +29,11 @@ export class Branch {
   // `signal` is aborted, the session is set back to the tokens that were seen.
   async grow(prompt, sampling, grown, signal) {
     const body = { session: this.session.id, trace: true, ...sampling };
-    if (prompt) body.prompt = prompt;
     this.busy = true;
     try {
+      // What a transformer reads is not traced: it is appended, which names the tokens.
+      if (prompt && this.session.slots === 0) grown(await this.#append(prompt));
+      else if (prompt) body.prompt = prompt;
       for await (const chunk of api.stream("v1/completions", body, signal)) {
         const tokens = (chunk.choices[0]?.tokens ?? []).map(readToken);
         tokens.forEach((token) => this.#add(token));
@@ -97,6 +99,13 @@ export class Branch {
   brightness() {
     const strong = this.strongWrite();
     return Uint8Array.from({ length: 256 }, (_, write) => 255 * Math.min(1, write / strong) ** STAND_OUT);
+  }
+
+  async #append(text) {
+    const { tokens } = await api.post(`${this.path}/append`, { text });
+    const read = tokens.map((token) => readToken({ ...token, prompt: true }));
+    read.forEach((token) => this.#add(token));
+    return read;
   }
 
   #add(token) {

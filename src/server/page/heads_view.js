@@ -23,9 +23,10 @@ export class HeadsView {
       const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
       if (!move || !this.shape) return;
       event.preventDefault();
-      const [layer, head] = this.chosen;
       const { layers, heads } = this.shape;
-      choose((layer + move[0] + layers) % layers, (head + move[1] + heads) % heads);
+      const [layer, head] = this.chosen;
+      this.chosen = [(layer + move[0] + layers) % layers, (head + move[1] + heads) % heads];
+      choose(...this.chosen);
     });
   }
 
