@@ -113,8 +113,9 @@ class Browser:
         self.send("Input.insertText", text=text)
 
     def key(self, name, code=0, modifiers=0):
+        text = "\r" if name == "Enter" else ""
         for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, modifiers=modifiers)
+            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, text=text, windowsVirtualKeyCode=code, modifiers=modifiers)
 
     def show(self, width, height, dark=False, scale=1):
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=width < 600)

@@ -11,6 +11,7 @@ export class Chat {
   constructor() {
     this.messages = [];
     this.stopper = null;
+    this.frame = 0;
     element("say").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send();
@@ -63,14 +64,23 @@ export class Chat {
       for await (const chunk of api.stream("v1/chat/completions", body, this.stopper.signal)) {
         const piece = chunk.choices[0]?.delta?.content ?? "";
         answer.content += piece;
-        shown.textContent = answer.content;
+        this.#paint(answer, shown);
         announce(piece);
-        element("messages").scrollTop = element("messages").scrollHeight;
       }
     });
     shown.parentElement.classList.remove("writing");
     this.stopper = null;
     this.#showBusy();
+  }
+
+  // Once per frame: a small model writes thousands of tokens in a second.
+  #paint(answer, shown) {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      shown.textContent = answer.content;
+      element("messages").scrollTop = element("messages").scrollHeight;
+    });
   }
 
   #showBusy() {

@@ -4,6 +4,8 @@ import { shownText } from "./token.js";
 
 const QUIET = 0.05; // of the tokens are below the range of the underline's colours, and as many above
 
+const RECENT = 4000; // tokens that the range is taken from
+
 export class TextView {
   // `choose(position)` is called when the user clicks on a token or moves along them by keys.
   constructor(container, choose) {
@@ -11,6 +13,8 @@ export class TextView {
     this.spans = [];
     this.branch = null;
     this.position = 0;
+    this.marked = 0; // tokens that look as they should, but for a new position
+    this.shared = 0;
     container.addEventListener("click", (event) => {
       const span = event.target.closest("[data-index]");
       if (span) choose(Number(span.dataset.index) + 1);
@@ -31,24 +35,36 @@ export class TextView {
     if (branch !== this.branch || branch.version !== this.version) {
       container.replaceChildren();
       this.spans = [];
+      this.marked = 0;
       this.branch = branch;
       this.version = branch.version;
     }
     for (let i = this.spans.length; i < branch.tokens.length; ++i) this.#add(i);
-    this.spans.forEach((span, i) => {
-      span.classList.toggle("current", i === position - 1);
-      span.classList.toggle("ahead", i >= position);
-      span.classList.toggle("shared", i < shared);
-      span.classList.toggle("parting", shared > 0 && i === shared);
-    });
-    this.position = position;
+    this.#mark(position, shared);
     if (position < branch.tokens.length) this.spans[position - 1]?.scrollIntoView({ block: "nearest" });
     else if (atEnd) container.scrollTop = container.scrollHeight;
   }
 
+  // Only the tokens between the old and the new position look different.
+  #mark(position, shared) {
+    const same = shared === this.shared;
+    const first = same ? Math.max(0, Math.min(position, this.position, this.marked) - 1) : 0;
+    const last = same && this.marked === this.spans.length ? Math.max(position, this.position) : this.spans.length;
+    for (let i = first; i < Math.min(last, this.spans.length); ++i) {
+      const { classList } = this.spans[i];
+      classList.toggle("current", i === position - 1);
+      classList.toggle("ahead", i >= position);
+      classList.toggle("shared", i < shared);
+      classList.toggle("parting", shared > 0 && i === shared);
+    }
+    this.position = position;
+    this.shared = shared;
+    this.marked = this.spans.length;
+  }
+
   // Sets the range of the colours and returns it, or null when no token has a novelty.
   setRange(branches) {
-    const values = branches.flatMap((branch) => branch.tokens.map((token) => token.meanNovelty));
+    const values = branches.flatMap((branch) => branch.tokens.slice(-RECENT).map((token) => token.meanNovelty));
     const known = values.filter((value) => value !== null).sort((a, b) => a - b);
     if (known.length === 0) return null;
     const low = known[Math.floor(QUIET * (known.length - 1))];
