@@ -5,7 +5,7 @@ import { colors, drawCells, prepare } from "./colors.js";
 const LABEL = 20;
 const GAP = 6;
 const ROOMY = 6; // CSS pixels of a square; larger ones must fit into TALL together
-const TALL = 340;
+const TALL = 296;
 const FADE = 0.45; // of what is left to see, per token
 const TRAIL = 4;
 
