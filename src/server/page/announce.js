@@ -1,0 +1,18 @@
+// Tells screen readers what was written, in pieces worth saying.
+
+const PAUSE = 1200; // milliseconds
+
+const live = document.getElementById("live");
+let waiting = "";
+let timer = 0;
+
+function say() {
+  live.textContent = waiting;
+  waiting = "";
+  timer = 0;
+}
+
+export function announce(text) {
+  waiting += text;
+  if (timer === 0) timer = setTimeout(say, PAUSE);
+}

@@ -1,0 +1,67 @@
+// What went wrong, and what can be done about it.
+
+import * as api from "./api.js";
+
+const EVERY = 4000; // milliseconds between two looks at the server
+
+const banner = document.getElementById("banner");
+const text = banner.querySelector("p");
+const button = banner.querySelector("button");
+let away = false;
+let act = () => {};
+let back = () => {};
+
+button.addEventListener("click", () => act());
+
+function tell(message, label, action) {
+  text.textContent = message;
+  button.textContent = label;
+  act = action;
+  banner.hidden = false;
+}
+
+function hide() {
+  banner.hidden = true;
+}
+
+async function look() {
+  try {
+    await api.get("health");
+    if (!away) return;
+    away = false;
+    hide();
+    back();
+  } catch (error) {
+    if (!(error instanceof api.Unreachable)) return;
+    away = true;
+    tell(`${error.message} What you see is kept; it goes on when the server is back.`, "Retry", look);
+  }
+}
+
+// Runs an action and shows what it fails with. `lost` is offered when the server does not know a session any more.
+export async function guarded(action, lost) {
+  try {
+    if (!away) hide();
+    await action();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    if (error instanceof api.Unreachable) {
+      away = true;
+      tell(`${error.message} What you see is kept; it goes on when the server is back.`, "Retry", look);
+    } else if (error.status === 404 && lost) {
+      tell("The server does not have this text any more; it may have been restarted.", "Send it again", async () => {
+        hide();
+        await guarded(lost);
+      });
+    } else {
+      tell(error.message, "Dismiss", hide);
+      if (!(error instanceof api.ServerError)) throw error;
+    }
+  }
+}
+
+// Looks at the server now and then; `cameBack` is called when it answers again.
+export function watchServer(cameBack) {
+  back = cameBack;
+  setInterval(look, EVERY);
+}

@@ -1,0 +1,67 @@
+// All branches of the page and the one that is looked at.
+
+import { Branch } from "./branch.js";
+
+export class Branches extends EventTarget {
+  all = [];
+  current = null;
+  #named = 0;
+
+  #nextName() {
+    const n = this.#named++;
+    return n < 26 ? String.fromCharCode(65 + n) : `B${n + 1}`;
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event("change"));
+  }
+
+  // Says that the current branch has got longer or shorter.
+  touch() {
+    this.dispatchEvent(new Event("touch"));
+  }
+
+  show(branch) {
+    this.current = branch;
+    this.#changed();
+  }
+
+  async start() {
+    const branch = await Branch.start(this.#nextName());
+    this.all.push(branch);
+    this.show(branch);
+  }
+
+  async fork(position) {
+    const branch = await this.current.fork(position, this.#nextName());
+    this.all.push(branch);
+    this.show(branch);
+  }
+
+  async end(branch) {
+    const at = this.all.indexOf(branch);
+    this.all.splice(at, 1);
+    if (this.all.length === 0) await this.start();
+    else if (branch === this.current) this.show(this.all[Math.max(0, at - 1)]);
+    else this.#changed();
+    await branch.end();
+  }
+
+  // Gives the sessions back while the page goes away.
+  leave() {
+    for (const branch of this.all) branch.end();
+  }
+
+  async restore() {
+    for (const branch of this.all) await branch.restore();
+    this.#changed();
+  }
+}
+
+// How many tokens two branches have in common.
+export function sharedLength(left, right) {
+  const most = Math.min(left.tokens.length, right.tokens.length);
+  let shared = 0;
+  while (shared < most && left.tokens[shared].id === right.tokens[shared].id) ++shared;
+  return shared;
+}

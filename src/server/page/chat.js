@@ -1,0 +1,90 @@
+// A conversation through /v1/chat/completions.
+
+import { announce } from "./announce.js";
+import * as api from "./api.js";
+import { guarded } from "./banner.js";
+import { sampling } from "./sampling.js";
+
+const element = (id) => document.getElementById(id);
+
+export class Chat {
+  constructor() {
+    this.messages = [];
+    this.stopper = null;
+    this.frame = 0;
+    element("say").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send();
+    });
+    element("message").addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#send();
+    });
+    element("chat").addEventListener("keydown", (event) => event.key === "Escape" && this.stopper?.abort());
+    element("chat-stop").addEventListener("click", () => this.stopper?.abort());
+    element("clear").addEventListener("click", () => {
+      this.stopper?.abort();
+      this.messages = [];
+      element("messages").replaceChildren();
+    });
+  }
+
+  #show(message) {
+    const bubble = document.createElement("div");
+    bubble.className = `message ${message.role}`;
+    const who = document.createElement("b");
+    who.textContent = message.role === "user" ? "You" : "Model";
+    const text = document.createElement("p");
+    text.textContent = message.content;
+    bubble.append(who, text);
+    element("messages").append(bubble);
+    element("messages").scrollTop = element("messages").scrollHeight;
+    return text;
+  }
+
+  async #send() {
+    const content = element("message").value.trim();
+    if (!content || this.stopper) return;
+    element("message").value = "";
+    this.messages.push({ role: "user", content });
+    this.#show(this.messages.at(-1));
+    const answer = { role: "assistant", content: "" };
+    const asked = [...this.messages];
+    this.messages.push(answer);
+    await this.#receive(asked, answer, this.#show(answer));
+  }
+
+  async #receive(asked, answer, shown) {
+    this.stopper = new AbortController();
+    this.#showBusy();
+    shown.parentElement.classList.add("writing");
+    await guarded(async () => {
+      const body = { messages: asked, ...sampling() };
+      for await (const chunk of api.stream("v1/chat/completions", body, this.stopper.signal)) {
+        const piece = chunk.choices[0]?.delta?.content ?? "";
+        answer.content += piece;
+        this.#paint(answer, shown);
+        announce(piece);
+      }
+    });
+    shown.parentElement.classList.remove("writing");
+    this.stopper = null;
+    this.#showBusy();
+  }
+
+  // Once per frame: a small model writes thousands of tokens in a second.
+  #paint(answer, shown) {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      shown.textContent = answer.content;
+      element("messages").scrollTop = element("messages").scrollHeight;
+    });
+  }
+
+  #showBusy() {
+    element("send").disabled = this.stopper !== null;
+    element("chat-stop").disabled = this.stopper === null;
+  }
+}

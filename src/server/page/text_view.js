@@ -1,0 +1,89 @@
+// The tokens of a branch as text, each underlined by its novelty.
+
+import { shownText } from "./token.js";
+
+const QUIET = 0.05; // of the tokens are below the range of the underline's colours, and as many above
+
+const RECENT = 4000; // tokens that the range is taken from
+
+export class TextView {
+  // `choose(position)` is called when the user clicks on a token or moves along them by keys.
+  constructor(container, choose) {
+    this.container = container;
+    this.spans = [];
+    this.branch = null;
+    this.position = 0;
+    this.marked = 0; // tokens that look as they should, but for a new position
+    this.shared = 0;
+    container.addEventListener("click", (event) => {
+      const span = event.target.closest("[data-index]");
+      if (span) choose(Number(span.dataset.index) + 1);
+    });
+    container.addEventListener("keydown", (event) => {
+      const length = this.branch?.tokens.length ?? 0;
+      const to = { ArrowLeft: this.position - 1, ArrowRight: this.position + 1, Home: 1, End: length }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      choose(Math.max(0, Math.min(length, to)));
+    });
+  }
+
+  // `shared` tokens at the beginning are drawn paler.
+  draw(branch, position, shared = 0) {
+    const container = this.container;
+    const atEnd = container.scrollHeight - container.scrollTop - container.clientHeight < 40;
+    if (branch !== this.branch || branch.version !== this.version) {
+      container.replaceChildren();
+      this.spans = [];
+      this.marked = 0;
+      this.branch = branch;
+      this.version = branch.version;
+    }
+    for (let i = this.spans.length; i < branch.tokens.length; ++i) this.#add(i);
+    this.#mark(position, shared);
+    if (position < branch.tokens.length) this.spans[position - 1]?.scrollIntoView({ block: "nearest" });
+    else if (atEnd) container.scrollTop = container.scrollHeight;
+  }
+
+  // Only the tokens between the old and the new position look different.
+  #mark(position, shared) {
+    const same = shared === this.shared;
+    const first = same ? Math.max(0, Math.min(position, this.position, this.marked) - 1) : 0;
+    const last = same && this.marked === this.spans.length ? Math.max(position, this.position) : this.spans.length;
+    for (let i = first; i < Math.min(last, this.spans.length); ++i) {
+      const { classList } = this.spans[i];
+      classList.toggle("current", i === position - 1);
+      classList.toggle("ahead", i >= position);
+      classList.toggle("shared", i < shared);
+      classList.toggle("parting", shared > 0 && i === shared);
+    }
+    this.position = position;
+    this.shared = shared;
+    this.marked = this.spans.length;
+  }
+
+  // Sets the range of the colours and returns it, or null when no token has a novelty.
+  setRange(branches) {
+    const values = branches.flatMap((branch) => branch.tokens.slice(-RECENT).map((token) => token.meanNovelty));
+    const known = values.filter((value) => value !== null).sort((a, b) => a - b);
+    if (known.length === 0) return null;
+    const low = known[Math.floor(QUIET * (known.length - 1))];
+    const high = Math.max(known[Math.ceil((1 - QUIET) * (known.length - 1))], low + 1e-3);
+    this.container.style.setProperty("--low", low);
+    this.container.style.setProperty("--span", high - low);
+    return [low, high];
+  }
+
+  #add(i) {
+    const token = this.branch.tokens[i];
+    const span = document.createElement("span");
+    span.dataset.index = i;
+    span.textContent = shownText(this.branch.tokens, i);
+    span.className = token.prompt ? "token prompt" : "token";
+    if (span.textContent.includes("\n")) span.classList.add("break");
+    if (token.meanNovelty === null) span.classList.add("plain");
+    else span.style.setProperty("--value", token.meanNovelty);
+    this.container.append(span);
+    this.spans.push(span);
+  }
+}

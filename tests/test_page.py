@@ -1,0 +1,360 @@
+"""The page of `lattice serve` in a headless Chromium: every click a user makes, on a real server with a tiny model."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from browser import CHROMIUM, Browser
+from cli_program import PROGRAM, train, write_text
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
+
+KEY = "a-key-of-the-test-0123456789"
+LAYERS, HEADS = 2, 2
+
+
+class Server:
+    def __init__(self, model, port=0, key=""):
+        command = [PROGRAM.with_name("lattice-run"), "serve", "--model", model, "--port", str(port), "--threads", "1"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={"LATTICE_API_KEY": key})
+        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        self.port = int(self.address.rsplit(":", 1)[1])
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(timeout=20)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page")
+    write_text(path / "text.txt")
+    train(path / "text.txt", path / "tiny", f"model.layers={LAYERS}", f"model.heads={HEADS}", "model.width=64")
+    return path / "tiny"
+
+
+@pytest.fixture(scope="module")
+def attention(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page")
+    write_text(path / "text.txt")
+    train(path / "text.txt", path / "tiny", "model.mixer=transformer", "train.steps=2")
+    return path / "tiny"
+
+
+@pytest.fixture(scope="module")
+def server(model):
+    running = Server(model)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    running = Browser()
+    yield running
+    running.close()
+
+
+def open_page(browser, address):
+    browser.errors.clear()
+    browser.show(1400, 900)
+    browser.open(address)
+    browser.until("document.querySelector('#branches button') !== null")
+
+
+def thrown(browser):
+    """Errors but for answers that are no success, which the page is prepared for."""
+    return [error for error in browser.errors if error.get("source") != "network"]
+
+
+@pytest.fixture
+def page(browser, server):
+    open_page(browser, server.address)
+    yield browser
+    assert thrown(browser) == [], "nothing was thrown, and the security policy held"
+
+
+def choose(page, **fields):
+    for name, value in fields.items():
+        page.run(f"document.querySelector('[name={name}]').value = {json.dumps(str(value))}")
+
+
+def count(page, view="#text"):
+    return page.run(f"document.querySelectorAll('{view} .token').length")
+
+
+def text(page, selector):
+    return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def write(page, prompt, tokens=20, **fields):
+    """Adds a prompt and waits for the model's tokens behind it."""
+    choose(page, max_tokens=tokens, seed=1, **fields)
+    page.type("#prompt", prompt)
+    page.click("#go")
+    page.until("document.getElementById('stop').disabled && document.getElementById('prompt').value === ''")
+
+
+def shades(page, selector):
+    """How many different pixels a canvas has."""
+    return page.run(f"""(() => {{
+        const canvas = document.querySelector({json.dumps(selector)});
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return new Set(new Uint32Array(data.buffer)).size;
+    }})()""")
+
+
+def position(page):
+    return page.run("document.getElementById('position').valueAsNumber")
+
+
+def test_a_text_streams_and_the_memory_lights_up(page):
+    assert "2 layers × 2 heads" in text(page, "#facts") and "32 slots" in text(page, "#facts")
+    choose(page, max_tokens=400, seed=1)
+    page.type("#prompt", "the memory é ")
+    page.run("""window.seen = [];
+        new MutationObserver(() => seen.push(document.getElementById('text').childElementCount))
+            .observe(document.getElementById('text'), {childList: true});""")
+    page.click("#go")
+    page.until("document.getElementById('stop').disabled && document.getElementById('prompt').value === ''")
+    assert 0 < min(page.run("seen")) < count(page), "shown while the rest is still on its way"
+    assert text(page, "#text").startswith("the memory é ")
+    length = count(page)
+    assert 100 < length == position(page) <= 14 + 400
+    assert page.run("document.querySelectorAll('#text .prompt').length") == 14, "é is two tokens"
+    assert page.run("document.querySelectorAll('#text .token.plain').length") == 0, "every token has a novelty"
+    thickness = "new Set([...document.querySelectorAll('#text .token')].map(t => getComputedStyle(t).borderBottomWidth)).size"
+    assert page.run(thickness) > 2
+    assert shades(page, "#heads") > 20 and shades(page, "#raster") > 20
+    page.until("document.getElementById('rank').textContent !== ''")
+    assert shades(page, "#similarity") > 20
+    assert re.search(r"effective rank [\d.]+ of 32", text(page, "#rank"))
+    page.until("document.getElementById('live').textContent.length > 0")
+
+
+def test_stop_ends_a_text_and_the_session_is_where_the_text_is(page):
+    choose(page, max_tokens=60000)
+    page.type("#prompt", "the ")
+    page.click("#go")
+    page.until("document.querySelectorAll('#text .token').length > 30")
+    began = time.monotonic()
+    page.click("#stop")
+    page.until("!document.getElementById('go').disabled")
+    assert time.monotonic() - began < 5
+    length = count(page)
+    page.run("new Promise(done => setTimeout(done, 300))")
+    assert count(page) == length < 30000
+    write(page, "memory", tokens=1)
+    assert count(page) == length + 7, "goes on behind what was seen"
+
+
+def test_escape_stops_too(page):
+    choose(page, max_tokens=60000)
+    page.type("#prompt", "the ")
+    page.key("Enter", 13, modifiers=2)
+    page.until("document.querySelectorAll('#text .token').length > 20")
+    page.key("Escape", 27)
+    page.until("!document.getElementById('go').disabled")
+
+
+def test_scrubbing_shows_the_memory_of_then(page):
+    write(page, "the memory holds")
+    page.until("document.getElementById('rank').textContent !== ''")
+    now = page.run("document.getElementById('heads').toDataURL()"), text(page, "#rank")
+    page.run("document.getElementById('position').focus()")
+    for _ in range(4):
+        page.key("ArrowLeft", 37)
+    assert position(page) == count(page) - 4
+    page.until(f"document.querySelector('#text .current').dataset.index === '{count(page) - 5}'")
+    page.until(f"document.getElementById('rank').textContent !== {json.dumps(now[1])}")
+    assert page.run("document.getElementById('heads').toDataURL()") != now[0]
+    page.key("End", 35)
+    page.until(f"document.getElementById('rank').textContent === {json.dumps(now[1])}")
+    assert page.run("document.getElementById('heads').toDataURL()") == now[0]
+
+
+def test_rewind_forgets_and_the_same_seed_writes_the_same_again(page):
+    write(page, "the memory", tokens=30)
+    whole = text(page, "#text")
+    page.click("#text .token:nth-child(10)")
+    page.until("document.getElementById('position').value === '10'")
+    assert "novelty" in text(page, "#token-facts")
+    page.click("#rewind")
+    page.until("document.querySelectorAll('#text .token').length === 10")
+    choose(page, max_tokens=30, seed=1)
+    page.click("#go")
+    page.until("document.getElementById('stop').disabled && document.querySelectorAll('#text .token').length === 40")
+    assert text(page, "#text") == whole
+
+
+def test_fork_and_compare(page):
+    write(page, "the memory", tokens=25)
+    first = text(page, "#text")
+    page.click("#text .token:nth-child(12)")
+    page.click("#fork")
+    page.until("document.querySelectorAll('#branches [aria-pressed]').length === 2")
+    assert count(page) == 12 and text(page, "#branches [aria-pressed=true]") == "B"
+    write(page, " xyz", tokens=10)
+    second = text(page, "#text")
+    page.click("#branches button")
+    page.until("document.querySelectorAll('#text .token').length === 35")
+    assert text(page, "#text") == first, "what one branch writes does not touch the other"
+    page.click("#tab-compare")
+    sides = "#compare .side:first-child", "#compare .side:last-child"
+    page.until("document.querySelectorAll('#compare .side:last-child .token').length === 26")
+    assert [text(page, f"{side} .text") for side in sides] == [first, second]
+    assert [page.run(f"document.querySelectorAll('{side} .shared').length") for side in sides] == [12, 12]
+    assert "12 tokens shared" in text(page, "#difference")
+    assert all(shades(page, f"{side} canvas") > 20 for side in sides)
+    choose(page, max_tokens=5)
+    page.click("#both-go")
+    page.until("document.querySelectorAll('#compare .side:last-child .token').length === 31")
+    page.until("document.getElementById('both-stop').disabled")
+    assert count(page, sides[0]) == 40
+    page.click("#tab-explore")
+    page.until("document.querySelectorAll('#text .token').length === 40")
+    page.click("#branches .quiet")
+    page.until("document.querySelectorAll('#branches [aria-pressed]').length === 1")
+
+
+def test_chat_streams_and_stops(page):
+    page.click("#tab-chat")
+    choose(page, max_tokens=8, seed=2)
+    page.type("#message", "What do you hold?")
+    page.key("Enter", 13)
+    page.until("document.getElementById('chat-stop').disabled && document.querySelectorAll('.message').length === 2")
+    assert text(page, ".message.user p") == "What do you hold?"
+    assert len(text(page, ".message.assistant p")) > 0
+    choose(page, max_tokens=60000)
+    page.type("#message", "And now?")
+    page.click("#send")
+    page.until("document.querySelectorAll('.message').length === 4 && document.querySelector('.message:last-child p').textContent.length > 20")
+    page.click("#chat-stop")
+    page.until("document.getElementById('chat-stop').disabled")
+
+
+def test_everything_can_be_reached_by_keys_and_shows_its_focus(page):
+    write(page, "the memory")
+    reached = []
+    page.run("document.body.focus()")
+    for _ in range(30):
+        page.key("Tab", 9)
+        reached.append(page.run("document.activeElement.id || document.activeElement.textContent"))
+        style = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.run(f"document.activeElement === document.body || {style} !== 'none'"), reached[-1]
+    assert {"tab-explore", "text", "position", "fork", "prompt", "go", "layer", "head", "heads"} <= set(reached)
+    page.run("document.getElementById('heads').focus()")
+    page.key("ArrowDown", 40)
+    page.key("ArrowRight", 39)
+    assert page.run("[document.getElementById('layer').value, document.getElementById('head').value]") == ["1", "1"]
+    page.run("document.getElementById('tab-explore').focus()")
+    page.key("ArrowRight", 39)
+    assert not page.run("document.getElementById('compare').hidden")
+
+
+CONTRAST = """(() => {
+    const channels = (color) => {
+        const probe = new OffscreenCanvas(1, 1).getContext("2d");
+        probe.fillStyle = color;
+        probe.fillRect(0, 0, 1, 1);
+        return [...probe.getImageData(0, 0, 1, 1).data];
+    };
+    const light = (color) => channels(color).slice(0, 3).map(c => c / 255)
+        .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+    const ground = (element) => {
+        for (; element; element = element.parentElement) {
+            const color = getComputedStyle(element).backgroundColor;
+            if (channels(color)[3] === 255) return color;
+        }
+        return "white";
+    };
+    const poor = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const element = walker.currentNode.parentElement;
+        if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+        const [a, b] = [light(getComputedStyle(element).color), light(ground(element))];
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) poor.push([walker.currentNode.data.trim().slice(0, 40), ratio]);
+    }
+    return poor;
+})()"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_can_be_read_in_any_light_and_on_a_phone(page, tmp_path, dark):
+    write(page, "the memory holds a fixed number of slots")
+    page.run("document.getElementById('sampling').open = true")
+    for width in (1400, 390):
+        page.show(width, 844, dark)
+        for view in ("explore", "compare", "chat"):
+            page.click(f"#tab-{view}")
+            page.screenshot(tmp_path / f"{view}-{width}.png")
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), f"{view} scrolls sideways at {width}"
+            assert page.run(CONTRAST) == [], (view, width)
+    red = page.run("Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0])")
+    assert red < 60 if dark else red > 200
+    page.show(1400, 900)
+
+
+def test_a_server_that_goes_away_and_comes_back(browser, model):
+    server = Server(model)
+    open_page(browser, server.address)
+    write(browser, "the memory", tokens=5)
+    before = text(browser, "#text")
+    choose(browser, max_tokens=60000)
+    browser.click("#go")
+    browser.until("document.querySelectorAll('#text .token').length > 20")
+    server.stop(signal.SIGKILL)
+    browser.until("!document.getElementById('banner').hidden", seconds=10)
+    assert re.search("connection (broke|ended)|does not answer", text(browser, "#banner p"))
+    assert text(browser, "#text").startswith(before), "what was written stays"
+    length = count(browser)
+    browser.click("#banner button")
+    browser.run("new Promise(done => setTimeout(done, 100))")
+    assert not browser.run("document.getElementById('banner').hidden"), "it is still away"
+    server = Server(model, server.port)
+    try:
+        browser.click("#banner button")
+        browser.until("document.querySelector('#banner button').textContent === 'Send it again'")
+        browser.click("#banner button")
+        browser.until("document.getElementById('banner').hidden")
+        write(browser, "the", tokens=4)
+        assert count(browser) == length + 7
+        assert text(browser, "#text").startswith(before)
+    finally:
+        server.stop()
+
+
+def test_a_key_is_asked_for_once(browser, model):
+    server = Server(model, key=KEY)
+    try:
+        browser.errors.clear()
+        browser.open(server.address)
+        browser.until("document.getElementById('key-dialog').open")
+        browser.type("#key", KEY)
+        browser.key("Enter", 13)
+        browser.until("document.querySelector('#branches button') !== null")
+        write(browser, "the", tokens=4)
+        assert count(browser) == 7
+        assert not browser.run("document.getElementById('key-dialog').open")
+        assert browser.run("localStorage.length + sessionStorage.length + document.cookie.length") == 0
+    finally:
+        server.stop()
+
+
+def test_a_transformer_has_no_memory_to_show(browser, attention):
+    server = Server(attention)
+    try:
+        open_page(browser, server.address)
+        write(browser, "the", tokens=6)
+        assert count(browser) == 9
+        assert browser.run("document.getElementById('memory').hidden")
+        assert "transformer" in text(browser, "#no-memory") and not browser.run("document.getElementById('no-memory').hidden")
+        assert thrown(browser) == []
+    finally:
+        server.stop()
