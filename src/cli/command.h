@@ -44,6 +44,7 @@ void AddInspect(CLI::App& app, Chosen& chosen);
 void AddTokenizer(CLI::App& app, Chosen& chosen);
 void AddData(CLI::App& app, Chosen& chosen);
 void AddReport(CLI::App& app, Chosen& chosen);
+void AddReproduce(CLI::App& app, Chosen& chosen);
 void AddVerify(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
 

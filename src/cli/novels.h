@@ -1,10 +1,14 @@
-// The texts that come with the project.
+// The files that come with the project.
 #ifndef LATTICE_CLI_NOVELS_H_
 #define LATTICE_CLI_NOVELS_H_
 
 #include <filesystem>
 
 namespace lattice::cli {
+
+// `path`, such as configs/reproduce, under the current directory or in the tree the program was built in.
+// Throws Error when it is in neither.
+std::filesystem::path FindInTree(const std::filesystem::path& path);
 
 // data/austen, under the current directory or in the tree the program was built in. Throws Error when it is
 // in neither.

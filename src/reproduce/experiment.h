@@ -1,0 +1,92 @@
+// What an experiment is: memories compared (variants) over points of an axis, each with several seeds, at the
+// learning rate that a small grid found best. All of it comes from configs/reproduce/<name>.json:
+//
+//   title, source, note     text; source says where the paper has it
+//   tool                    train | tasks (train, then zero-shot tasks) | mqar
+//   corpus                  books | edu: which text of --data
+//   metric, higher          the figure of a run that is compared, and whether more is better
+//   x, y                    names of the axes; without x the figure has one row a variant
+//   variants                [{name, set, tune, points}]: settings, the group whose learning rate it shares,
+//                           the labels of the points it has (all when absent)
+//   claims                  [{text, better: [variant, point], than: [variant, point]}]
+//   scales                  {laptop: {...}, paper: {...}, miniature: {...}}, each with
+//     config, set           a file of configs/ and settings on top of it
+//     rates, seeds          learning rates to try with the first seed; seeds of the result
+//     points                [{label, x, set, figure, paper, panel}]; figure replaces metric, paper is the
+//                           label of the same point at the paper's scale
+//     variants              names, when not all; tune_point: label of the point the rate is tuned at
+//     jobs, threads         processes at a time and threads of each; 0: one a core, all cores
+#ifndef LATTICE_REPRODUCE_EXPERIMENT_H_
+#define LATTICE_REPRODUCE_EXPERIMENT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lattice::reproduce {
+
+// "model.layers" -> "2". For the tool mqar the keys are its options: "pairs" -> "48".
+using Settings = std::map<std::string, std::string>;
+
+enum class Tool { kTrain, kTasks, kMqar };
+
+struct Point {
+  std::string label;
+  double x = 0;
+  std::vector<std::string> set;
+  std::string figure;  // of the run
+  std::string paper;   // label in the paper's table
+  std::string panel;
+};
+
+struct Variant {
+  std::string name;
+  std::vector<std::string> set;
+  std::string tune;
+  std::vector<std::string> points;
+
+  bool Has(const Point& point) const;
+};
+
+struct Place {
+  std::string variant, point;
+};
+
+struct Claim {
+  std::string text;
+  Place better, than;
+};
+
+struct Experiment {
+  std::string name, scale, title, source, note, corpus, metric, x_label, y_label, config;
+  Tool tool = Tool::kTrain;
+  bool higher = false;
+  std::vector<std::string> set;
+  std::vector<double> rates;
+  std::vector<int64_t> seeds;
+  std::vector<Point> points;
+  std::vector<Variant> variants;
+  std::vector<Claim> claims;
+  std::string tune_point;
+  int jobs = 0, threads = 1;
+  std::map<std::string, double> paper_x;  // where the paper's own points are, by label
+
+  // Whether `a` is the better figure. A figure that is no number is worse than every other.
+  bool Better(double a, double b) const;
+};
+
+// The names of the experiments in `directory`, sorted.
+std::vector<std::string> ListExperiments(const std::filesystem::path& directory);
+
+// Throws Error that names the file and the key for what is missing, misspelt or of the wrong type.
+Experiment ReadExperiment(const std::filesystem::path& directory, const std::string& name,
+                          const std::string& scale);
+
+// "key=value" into `settings`, replacing what was there. Throws Error without "=".
+void Assign(Settings& settings, const std::string& assignment);
+
+}  // namespace lattice::reproduce
+
+#endif  // LATTICE_REPRODUCE_EXPERIMENT_H_

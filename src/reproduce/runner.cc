@@ -1,0 +1,165 @@
+#include "reproduce/runner.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "base/error.h"
+#include "io/directory.h"
+#include "io/file.h"
+#include "train/format.h"
+
+namespace lattice::reproduce {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPoll = std::chrono::milliseconds(50);
+// What the trainer and mqar say of a loss that is no number.
+constexpr std::string_view kNotFinite = "not finite";
+
+struct Child {
+  const Run* run = nullptr;
+  std::vector<Command> commands;
+  size_t next = 0;  // the command after the one that runs
+  pid_t pid = -1;
+  Clock::time_point began = Clock::now();
+};
+
+fs::path ErrorFile(const RunStore& store, const Run& run) { return store.Work(run) / "errors.txt"; }
+
+// Only calls that are safe between fork and exec.
+[[noreturn]] void Become(char* const* args, int output, int errors, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);
+  // Ctrl-C reaches the whole process group; the parent hands it on once, as SIGTERM.
+  sigset_t interrupts;
+  sigemptyset(&interrupts);
+  sigaddset(&interrupts, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &interrupts, nullptr);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
+  ::execv("/proc/self/exe", args);
+  ::_exit(127);
+}
+
+pid_t Start(const Command& command, const fs::path& error_file) {
+  io::MakeDirectories(command.output.parent_path());
+  const auto open = [](const fs::path& path) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    Check(file >= 0, "[reproduce] cannot write ", path.string(), ": ", std::strerror(errno));
+    return file;
+  };
+  const int output = open(command.output), errors = open(error_file);
+  std::vector<std::string> words = {"lattice"};
+  words.insert(words.end(), command.args.begin(), command.args.end());
+  std::vector<char*> args;
+  for (std::string& word : words) args.push_back(word.data());
+  args.push_back(nullptr);
+  const pid_t parent = ::getpid(), pid = ::fork();
+  if (pid == 0) Become(args.data(), output, errors, parent);
+  ::close(output);
+  ::close(errors);
+  Check(pid > 0, "[reproduce] cannot start a process: ", std::strerror(errno));
+  return pid;
+}
+
+class Runner {
+ public:
+  Runner(const RunStore& store, const std::vector<Run>& runs, const RunnerOptions& options)
+      : store_(store), options_(options) {
+    for (const Run& run : runs) {
+      if (!store.IsDone(run)) todo_.push_back(&run);
+    }
+  }
+
+  Outcome Work() {
+    while (!stopping_ || !children_.empty()) {
+      if (!stopping_ && options_.stop()) Stop();
+      while (!stopping_ && next_ < todo_.size() && children_.size() < static_cast<size_t>(options_.jobs))
+        Launch();
+      if (children_.empty()) break;
+      Collect();
+      std::this_thread::sleep_for(kPoll);
+    }
+    if (stopping_) return Outcome::kStopped;
+    return failed_ ? Outcome::kFailed : Outcome::kDone;
+  }
+
+ private:
+  void Launch() {
+    const Run& run = *todo_[next_++];
+    Child child{&run, store_.Commands(run)};
+    StartNext(child);
+    children_.push_back(std::move(child));
+  }
+
+  void StartNext(Child& child) {
+    child.pid = Start(child.commands[child.next++], ErrorFile(store_, *child.run));
+  }
+
+  void Stop() {
+    stopping_ = true;
+    for (const Child& child : children_) ::kill(child.pid, SIGTERM);
+  }
+
+  void Collect() {
+    std::erase_if(children_, [&](Child& child) {
+      int status = 0;
+      if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
+      if (stopping_) return true;
+      const bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      if (ok && child.next < child.commands.size()) {
+        StartNext(child);
+        return false;
+      }
+      End(child, ok);
+      return true;
+    });
+  }
+
+  void End(const Child& child, bool ok) {
+    const Run& run = *child.run;
+    const std::string message = ok ? "" : io::ReadFile(ErrorFile(store_, run));
+    const bool diverged = message.find(kNotFinite) != std::string::npos;
+    ++ended_;
+    const double seconds = std::chrono::duration<double>(Clock::now() - child.began).count();
+    const std::string place = StrCat("[", ended_, "/", todo_.size(), "] ", run.id);
+    if (!ok && !diverged) {
+      failed_ = true;
+      options_.report(StrCat(place, " failed: ", message, "  ", store_.ShownCommand(run)));
+      return;
+    }
+    try {
+      store_.Finish(run, diverged ? message.substr(0, message.find('\n')) : "");
+    } catch (const Error& error) {
+      failed_ = true;
+      options_.report(StrCat(place, " ", error.what()));
+      return;
+    }
+    options_.report(StrCat(place, diverged ? " diverged" : " done", " in ", train::DurationText(seconds)));
+  }
+
+  const RunStore& store_;
+  const RunnerOptions& options_;
+  std::vector<const Run*> todo_;
+  std::vector<Child> children_;
+  size_t next_ = 0, ended_ = 0;
+  bool stopping_ = false, failed_ = false;
+};
+
+}  // namespace
+
+Outcome MakeRuns(const RunStore& store, const std::vector<Run>& runs, const RunnerOptions& options) {
+  return Runner(store, runs, options).Work();
+}
+
+}  // namespace lattice::reproduce
