@@ -84,6 +84,11 @@ class ConnectionThreads : public httplib::TaskQueue {
 HttpServer::HttpServer(const HttpLimits& limits, Metrics& metrics)
     : limits_(limits), metrics_(metrics), stop_event_(::eventfd(0, EFD_CLOEXEC)) {
   Check(stop_event_ >= 0, "[serve] the system gave no event descriptor");
+  // The library's own options would let a second server share the port, and take half of the clients.
+  set_socket_options([](socket_t socket) {
+    const int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
   // What the library tells clients about connections that stay open.
   set_keep_alive_timeout(limits.connection.idle.count());
   set_keep_alive_max_count(kRequestsPerConnection);
