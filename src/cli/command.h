@@ -39,6 +39,7 @@ void AddGenerate(CLI::App& app, Chosen& chosen);
 void AddConvert(CLI::App& app, Chosen& chosen);
 void AddDecodeBench(CLI::App& app, Chosen& chosen);
 void AddServe(CLI::App& app, Chosen& chosen);
+void AddServeBench(CLI::App& app, Chosen& chosen);
 void AddEval(CLI::App& app, Chosen& chosen);
 void AddMqar(CLI::App& app, Chosen& chosen);
 void AddInspect(CLI::App& app, Chosen& chosen);

@@ -44,12 +44,28 @@ void Api::Models(const Call& call) const {
   Reply(call, {{"object", "list"}, {"data", OrderedJson::array({model})}});
 }
 
+// "prompt" and add_special_tokens are what lm-evaluation-harness sends.
 void Api::Tokenize(const Call& call) const {
   Fields fields(call.request.body);
-  if (fields.Find("text") == nullptr) throw ApiError(400, "text is missing; expected a string", "text");
-  const std::vector<int32_t> tokens = served_.tokenizer->Encode(fields.String("text", ""));
+  const bool named_text = fields.Find("text") != nullptr;
+  if (named_text == (fields.Find("prompt") != nullptr))
+    throw ApiError(400, "expected a string as text (or as prompt)", "text");
+  const std::vector<int32_t> tokens =
+      served_.tokenizer->Encode(fields.String(named_text ? "text" : "prompt", ""));
+  fields.Neutral("add_special_tokens", {false});
   fields.Finish();
   Reply(call, {{"tokens", tokens}, {"count", tokens.size()}});
+}
+
+void Api::TokenizerInfo(const Call& call) const {
+  // Text never becomes a special id, so special tokens have no text to give.
+  Reply(call, {{"tokenizer_class", served_.tokenizer->kind()},
+               {"vocabulary", served_.tokenizer->vocab_size()},
+               {"eot_token_id", served_.tokenizer->special().eot},
+               {"bos_token", nullptr},
+               {"eos_token", nullptr},
+               {"pad_token", nullptr},
+               {"chat_template", nullptr}});
 }
 
 void Api::Detokenize(const Call& call) const {
@@ -59,7 +75,8 @@ void Api::Detokenize(const Call& call) const {
   const std::vector<int32_t> tokens =
       fields.Ids(*ids, "tokens", limits_.request.vocabulary, limits_.request.prompt_tokens);
   fields.Finish();
-  Reply(call, {{"text", text::ReplaceInvalidUtf8(served_.tokenizer->Decode(tokens))}});
+  const std::string text = text::ReplaceInvalidUtf8(served_.tokenizer->Decode(tokens));
+  Reply(call, {{"text", text}, {"prompt", text}});
 }
 
 void Api::Health(const Call& call) const { Reply(call, {{"status", "ok"}}); }
@@ -118,6 +135,7 @@ std::span<const Route> Routes() {
       Route{"PUT", "/v1/sessions/{id}/state", &Api::LoadState},
       Route{"GET", "/v1/sessions/{id}/memory", &Api::ShowMemory},
       Route{"POST", "/tokenize", nullptr, &Api::Tokenize},
+      Route{"GET", "/tokenizer_info", nullptr, &Api::TokenizerInfo},
       Route{"POST", "/detokenize", nullptr, &Api::Detokenize},
       Route{"GET", "/health", nullptr, &Api::Health, false},
       Route{"GET", "/metrics", nullptr, &Api::PrometheusMetrics},

@@ -43,6 +43,7 @@ class Api {
   void Completions(const Call& call);
   void Chat(const Call& call);
   void Tokenize(const Call& call) const;
+  void TokenizerInfo(const Call& call) const;
   void Detokenize(const Call& call) const;
   void Health(const Call& call) const;
   void PrometheusMetrics(const Call& call) const;
@@ -63,6 +64,7 @@ class Api {
   std::vector<int32_t> TokensOf(const Prompt& prompt, bool at_start) const;
   std::vector<Task> TasksOf(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts,
                             const std::shared_ptr<Conversation>& conversation) const;
+  void CheckAnswerSize(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts) const;
   std::shared_ptr<Job> Submit(std::vector<Task> tasks);
   // Reads tokens into a conversation; the records when `trace`.
   std::vector<TokenRecord> Read(const std::shared_ptr<Conversation>& conversation,

@@ -83,6 +83,24 @@ void Api::Completions(const Call& call) { Answer(ParseCompletion(call.request.bo
 
 void Api::Chat(const Call& call) { Answer(ParseChat(call.request.body, limits_.request), call); }
 
+// An answer that is not streamed is held until it is complete, so its size is bounded before it is begun.
+void Api::CheckAnswerSize(const CompletionRequest& request,
+                          std::span<const std::vector<int32_t>> prompts) const {
+  const model::ModelConfig& config = served_.model->config();
+  constexpr int64_t kTokenBytes = 64, kLogprobBytes = 64;
+  int64_t bytes = kTokenBytes + kLogprobBytes * (request.logprobs + 1);
+  if (request.trace) bytes += config.layers * config.heads * (config.Slots() + 16) * 2;
+  int64_t tokens = static_cast<int64_t>(prompts.size()) * request.max_tokens;
+  for (const std::vector<int32_t>& prompt : prompts) tokens += static_cast<int64_t>(prompt.size());
+  const int64_t most = limits_.request.answer_bytes / bytes / request.n;
+  if (request.stream || tokens <= most) return;
+  throw ApiError(
+      400,
+      StrCat("the answer could have ", tokens * request.n, " tokens with what is asked about each; at most ",
+             most * request.n, " are answered whole. Ask for less, or set stream"),
+      "max_tokens");
+}
+
 void Api::Answer(const CompletionRequest& parsed, const Call& call) {
   if (!parsed.model.empty() && parsed.model != served_.name) {
     throw ApiError(404,
@@ -110,6 +128,7 @@ void Api::Answer(const CompletionRequest& parsed, const Call& call) {
     sessions_.CheckRoom(*conversation,
                         static_cast<int64_t>(exchange->prompts[0].size()) + request.max_tokens);
   }
+  CheckAnswerSize(request, exchange->prompts);
   exchange->response.emplace(served_, request, exchange->prompts);
   exchange->job.emplace(Submit(TasksOf(request, exchange->prompts, conversation)));
   CompletionResponse& response = *exchange->response;

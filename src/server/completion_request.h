@@ -20,7 +20,8 @@ struct RequestLimits {
   int64_t stops = 16;
   int64_t stop_bytes = 256;
   int64_t logprobs = 20;
-  int32_t vocabulary = 0;  // ids of prompts are below it
+  int64_t answer_bytes = int64_t{64} << 20;  // about what an answer that is not streamed may hold
+  int32_t vocabulary = 0;                    // ids of prompts are below it
 };
 
 // Text or token ids.

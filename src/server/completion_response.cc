@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "base/error.h"
 #include "server/random_id.h"
@@ -64,10 +65,11 @@ CompletionResponse::CompletionResponse(const ServedModel& served, const Completi
       request_(request),
       prompts_(prompts),
       id_(RandomId(request.chat ? "chatcmpl-" : "cmpl-")),
+      created_(std::time(nullptr)),
       choices_(prompts.size() * static_cast<size_t>(request.n)) {}
 
 OrderedJson CompletionResponse::Envelope(const char* object) const {
-  return {{"id", id_}, {"object", object}, {"created", served_.created}, {"model", served_.name}};
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", served_.name}};
 }
 
 std::string CompletionResponse::ShownText(const Event& event, Choice& choice) const {

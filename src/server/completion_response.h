@@ -66,6 +66,7 @@ class CompletionResponse {
   const CompletionRequest& request_;
   std::span<const std::vector<int32_t>> prompts_;
   const std::string id_;
+  const int64_t created_;  // seconds since 1970
   std::vector<Choice> choices_;
   Usage usage_;
 };

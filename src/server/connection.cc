@@ -20,6 +20,9 @@ constexpr size_t kReadBytes = 16 << 10;
 constexpr size_t kDrainedBytes = 256 << 10;
 constexpr std::chrono::milliseconds kDrainTime{300};
 
+// A client that takes a long answer slower than this is given up.
+constexpr size_t kSlowestBytesPerSecond = 16 << 10;
+
 thread_local Connection* current = nullptr;
 
 int Milliseconds(std::chrono::steady_clock::time_point deadline) {
@@ -160,7 +163,8 @@ ssize_t Connection::read(char* to, size_t size) {
 }
 
 ssize_t Connection::write(const char* from, size_t size) {
-  const Clock::time_point deadline = Clock::now() + limits_.write;
+  const Clock::time_point deadline =
+      Clock::now() + limits_.write + std::chrono::seconds(size / kSlowestBytesPerSecond);
   size_t sent = 0;
   while (sent < size && !broken_) {
     const ssize_t count = ::send(socket_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -36,6 +36,15 @@ std::optional<std::string> Match(std::string_view pattern, std::string_view path
   return id.find('/') == std::string_view::npos ? std::optional<std::string>(id) : std::nullopt;
 }
 
+// "GET, DELETE"; empty when there is nothing at the path.
+std::string MethodsAt(const std::string& path) {
+  std::string methods = IsPage(path) ? "GET" : "";
+  for (const Route& route : Routes()) {
+    if (Match(route.path, path)) methods += StrCat(methods.empty() ? "" : ", ", route.method);
+  }
+  return methods;
+}
+
 std::string_view MethodOf(const httplib::Request& request) {
   return request.method == "HEAD" ? std::string_view("GET") : std::string_view(request.method);
 }
@@ -84,13 +93,11 @@ void FrontDesk::Install(httplib::Server& server) {
 }
 
 FrontDesk::Found FrontDesk::FindRoute(const httplib::Request& request) {
-  std::string allowed;
   for (const Route& route : Routes()) {
     const std::optional<std::string> id = Match(route.path, request.path);
-    if (!id) continue;
-    if (route.method == MethodOf(request)) return {&route, *id};
-    allowed += StrCat(allowed.empty() ? "" : ", ", route.method);
+    if (id && route.method == MethodOf(request)) return {&route, *id};
   }
+  const std::string allowed = MethodsAt(request.path);
   if (!allowed.empty())
     throw ApiError(405, StrCat("this path is for ", allowed, ", not ", request.method), "",
                    "method_not_allowed");
@@ -191,6 +198,7 @@ void FrontDesk::Finish(const httplib::Request& request, httplib::Response& respo
   response.set_header("X-Content-Type-Options", "nosniff");
   response.set_header("Cross-Origin-Resource-Policy", "same-origin");
   if (!response.has_header("Cache-Control")) response.set_header("Cache-Control", "no-store");
+  if (response.status == 405) response.set_header("Allow", MethodsAt(request.path));
   if (Connection::Current()->closing()) {
     response.headers.erase("Keep-Alive");
     response.headers.erase("Connection");

@@ -20,6 +20,8 @@ namespace {
 // Connections that wait to be accepted while the others are.
 constexpr int kBacklog = 1024;
 
+constexpr size_t kRequestsPerConnection = 10000;
+
 // The work that this thread does is to be refused.
 thread_local bool refusing = false;
 
@@ -82,6 +84,14 @@ class ConnectionThreads : public httplib::TaskQueue {
 HttpServer::HttpServer(const HttpLimits& limits, Metrics& metrics)
     : limits_(limits), metrics_(metrics), stop_event_(::eventfd(0, EFD_CLOEXEC)) {
   Check(stop_event_ >= 0, "[serve] the system gave no event descriptor");
+  // The library's own options would let a second server share the port, and take half of the clients.
+  set_socket_options([](socket_t socket) {
+    const int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
+  // What the library tells clients about connections that stay open.
+  set_keep_alive_timeout(limits.connection.idle.count());
+  set_keep_alive_max_count(kRequestsPerConnection);
   new_task_queue = [most = limits.connections] { return new ConnectionThreads(most); };
 }
 
@@ -113,16 +123,19 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
   ++metrics_.connections;
   {
     Connection connection(socket, limits_.connection, stop_event_);
-    while (connection.WaitForRequest()) {
-      bool last = false;
-      const bool served =
-          process_request(connection, svr_sock_ == INVALID_SOCKET, last, [](httplib::Request& request) {
-            // A body without a length is none; the library would read until the connection ends.
-            const bool chunked = request.has_header("Transfer-Encoding");
-            if (!chunked && !request.has_header("Content-Length")) request.set_header("Content-Length", "0");
-            // Answers are not compressed: a stream would wait for a full buffer.
-            request.headers.erase("Accept-Encoding");
-          });
+    for (size_t left = kRequestsPerConnection; left > 0 && connection.WaitForRequest(); --left) {
+      bool last = left == 1;
+      const bool served = process_request(connection, last || svr_sock_ == INVALID_SOCKET, last,
+                                          [](httplib::Request& request) {
+                                            // A body without a length is none; the library would read until
+                                            // the connection ends.
+                                            const bool chunked = request.has_header("Transfer-Encoding");
+                                            if (!chunked && !request.has_header("Content-Length"))
+                                              request.set_header("Content-Length", "0");
+                                            // Answers are not compressed: a stream would wait for a full
+                                            // buffer.
+                                            request.headers.erase("Accept-Encoding");
+                                          });
       if (!served || last) break;
     }
   }

@@ -3,8 +3,8 @@
 namespace lattice::server {
 namespace {
 
-// Tokens that may wait for their client.
-constexpr size_t kMostEvents = 64;
+// Events and tokens that may wait for their client.
+constexpr size_t kMostEvents = 64, kMostTokens = 256;
 
 }  // namespace
 
@@ -17,6 +17,7 @@ std::optional<Event> Job::Next() {
   if (!events_.empty()) {
     Event event = std::move(events_.front());
     events_.pop_front();
+    tokens_ -= event.tokens.size();
     return event;
   }
   if (error_) throw *error_;
@@ -30,12 +31,13 @@ void Job::WaitReleased() {
 
 bool Job::Full() const {
   const std::lock_guard lock(mutex_);
-  return events_.size() >= kMostEvents;
+  return events_.size() >= kMostEvents || tokens_ >= kMostTokens;
 }
 
 void Job::Push(Event event) {
   const std::lock_guard lock(mutex_);
   if (event.reason != nullptr) --unfinished_;
+  tokens_ += event.tokens.size();
   events_.push_back(std::move(event));
   changed_.notify_all();
 }

@@ -88,6 +88,7 @@ class Job {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Event> events_;
+  size_t tokens_ = 0;  // in events_
   size_t unfinished_, held_;
   std::optional<ApiError> error_;
 };

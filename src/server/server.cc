@@ -1,12 +1,29 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "base/error.h"
+#include "model/mixers.h"
 #include "server/front_desk.h"
 #include "server/security.h"
 
 namespace lattice::server {
+
+namespace {
+
+// A transformer keeps keys and values of every token: texts are as long as this allows.
+constexpr int64_t kLargestCache = int64_t{256} << 20;
+
+void LimitCache(const model::ModelConfig& config, RequestLimits& limits) {
+  if (!model::FindMixer(config.mixer).attention) return;
+  const int64_t token_bytes = config.layers * config.width * 2 * static_cast<int64_t>(sizeof(float));
+  const int64_t tokens = std::max<int64_t>(1, kLargestCache / token_bytes / 2);
+  limits.prompt_tokens = std::min(limits.prompt_tokens, tokens);
+  limits.max_tokens = std::min(limits.max_tokens, tokens);
+}
+
+}  // namespace
 
 struct Server::Parts {
   Parts(ServedModel model, ServerOptions with)
@@ -48,6 +65,7 @@ void CheckOptions(const ServerOptions& options) {
 
 Server::Server(ServedModel served, ServerOptions options) {
   CheckOptions(options);
+  LimitCache(served.model->config(), options.api.request);
   options.api.request.vocabulary = served.tokenizer->vocab_size();
   options.api.request.choices =
       std::min(options.api.request.choices, options.scheduler.running + options.scheduler.waiting);

@@ -1,0 +1,86 @@
+"""The server under load: ./lattice bench serve.
+
+Runs build/release/bin/lattice-run serve-bench, a server and its clients in one process on loopback: many streams at
+once, four times as many clients as places, idle sessions, and with --soak the memory in the course of time. Without
+--model the weights are untrained: they take the same time.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import measure  # noqa: E402  (needs the path)
+
+RUNNER = measure.ROOT / "build" / "release" / "bin" / "lattice-run"
+FORWARDED = {
+    "config": "untrained model of this configuration (default configs/tiny.toml)",
+    "model": "run directory or checkpoint, instead of --config",
+    "streams": "streams at the same time (default 200)",
+    "tokens": "tokens of an answer (default 32)",
+    "prompt": "tokens of a prompt (default 64)",
+    "sessions": "idle sessions (default 1000)",
+    "places": "places of the server that is overloaded (default 32)",
+    "seconds": "of each measurement under load (default 5)",
+    "soak": "seconds of load with a look at the memory (default 0)",
+}
+QUICK = dict(streams="20", tokens="8", sessions="50", places="8", seconds="1")
+
+
+def options_of():
+    parser = measure.arguments(__doc__, "./lattice bench serve --streams 200 --soak 600")
+    for name, text in FORWARDED.items():
+        parser.add_argument(f"--{name}", help=text)
+    return measure.parse(parser)
+
+
+def ours(options):
+    values = {name: getattr(options, name) for name in FORWARDED}
+    if options.quick:
+        values = {name: value or QUICK.get(name) for name, value in values.items()}
+    if not options.model and not options.config:
+        values["config"] = str(measure.ROOT / "configs" / "tiny.toml")
+    command = [RUNNER, "serve-bench", "--threads", str(options.threads), "--json"]
+    command += [word for name, value in values.items() if value for word in (f"--{name}", value)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    return json.loads(done.stdout)
+
+
+def rows_of(figures):
+    loads = [figures[name] for name in ("streams", "full", "overloaded")]
+
+    def row(title, name, factor=1, digits=0):
+        return [title, *(f"{factor * load[name]:,.{digits}f}" for load in loads)]
+
+    return [row("completed", "completed"), row("failed", "failed"), row("tokens/s", "tokens_per_second"),
+            row("first token p50, ms", "first_token_p50", 1e3, 1), row("first token p99, ms", "first_token_p99", 1e3, 1),
+            row("between tokens p99, ms", "between_tokens_p99", 1e3, 1), row("rejected", "rejected"),
+            row("rejection p50, ms", "rejection_p50", 1e3, 2), row("rejection p99, ms", "rejection_p99", 1e3, 2),
+            row("slowest rejection, ms", "rejection_max", 1e3, 2)]
+
+
+def main():
+    options = options_of()
+    out = measure.Output(options.json)
+    figures = dict(bench="serve", threads=options.threads, **ours(options))
+    out.say(measure.table(["", "all at once", "full", "4 x"], rows_of(figures)))
+    if figures["full"]["tokens_per_second"]:
+        share = figures["overloaded"]["tokens_per_second"] / figures["full"]["tokens_per_second"]
+        out.say(f"throughput at four times the load: {100 * share:.1f} %")
+    if figures["sessions"]:
+        states = figures["sessions"] * figures["session_bytes"]
+        out.say(f"{figures['sessions']:,} idle sessions: {figures['sessions_grown'] / 1e6:,.1f} MB, "
+                f"their states {states / 1e6:,.1f} MB")
+    if figures["soak_resident_bytes"]:
+        out.say("resident in the course of the soak, MB: " +
+                " ".join(f"{value / 1e6:,.1f}" for value in figures["soak_resident_bytes"]))
+    out.finish(figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/serve_figures.h"
+#include "model/config.h"
+#include "runtime/model.h"
+#include "text/bytes.h"
+#include "text/tokenizer.h"
+#include "train/format.h"
+#include "train/run_directory.h"
+
+namespace lattice::cli {
+namespace {
+
+using train::Fixed;
+
+struct Options {
+  std::string config = "configs/tiny.toml", model;
+  ServeBenchOptions bench;
+  bool json = false;
+};
+
+server::ServedModel Open(const Options& options) {
+  if (!options.model.empty()) {
+    const auto checkpoint = train::FindCheckpoint(options.model);
+    return {"bench", runtime::Model::Load(checkpoint), text::OpenTokenizer(checkpoint.string()), 0};
+  }
+  model::ModelConfig config = AsUsage([&] { return model::LoadConfig(options.config, {}).model; });
+  auto tokenizer = std::make_shared<text::BytesTokenizer>();
+  if (config.vocab_size == 0) config.vocab_size = tokenizer->vocab_size();
+  return {"bench", runtime::Model::Untrained(config, 1, runtime::WeightFormat::kF32), std::move(tokenizer),
+          0};
+}
+
+nlohmann::ordered_json ToJson(const LoadFigures& f) {
+  return {{"completed", f.completed},
+          {"rejected", f.rejected},
+          {"failed", f.failed},
+          {"seconds", f.seconds},
+          {"tokens_per_second", f.tokens_per_second},
+          {"first_token_p50", f.first_token_p50},
+          {"first_token_p99", f.first_token_p99},
+          {"between_tokens_p99", f.between_tokens_p99},
+          {"rejection_p50", f.rejection_p50},
+          {"rejection_p99", f.rejection_p99},
+          {"rejection_max", f.rejection_max}};
+}
+
+nlohmann::ordered_json ToJson(const ServeFigures& f) {
+  return {{"streams", ToJson(f.streams)},       {"full", ToJson(f.full)},
+          {"overloaded", ToJson(f.overloaded)}, {"sessions", f.sessions},
+          {"session_bytes", f.session_bytes},   {"sessions_grown", f.sessions_grown},
+          {"soak_resident_bytes", f.soak}};
+}
+
+void Print(const char* title, const LoadFigures& f) {
+  const auto ms = [](double seconds) { return Fixed(1e3 * seconds, 1) + " ms"; };
+  std::cout << title << ": " << f.completed << " completed, " << f.failed << " failed, "
+            << Fixed(f.tokens_per_second, 0) << " tokens/s\n  first token " << ms(f.first_token_p50)
+            << " (p99 " << ms(f.first_token_p99) << "), between tokens p99 " << ms(f.between_tokens_p99)
+            << "\n";
+  if (f.rejected > 0)
+    std::cout << "  " << f.rejected << " rejected, answered in " << ms(f.rejection_p50) << " (p99 "
+              << ms(f.rejection_p99) << ", slowest " << ms(f.rejection_max) << ")\n";
+}
+
+void Print(const ServeFigures& f) {
+  if (f.streams.seconds > 0) Print("all streams at once", f.streams);
+  if (f.full.seconds > 0) {
+    Print("as many clients as places", f.full);
+    Print("four times as many clients", f.overloaded);
+    std::cout << "  of the throughput before: "
+              << Fixed(100 * f.overloaded.tokens_per_second / f.full.tokens_per_second, 1) << " %\n";
+  }
+  if (f.sessions > 0)
+    std::cout << f.sessions << " idle sessions: " << train::BytesText(f.sessions_grown)
+              << ", their states are " << train::BytesText(f.sessions * f.session_bytes) << "\n";
+  for (size_t i = 0; i < f.soak.size(); ++i)
+    std::cout << (i == 0 ? "resident in the course of the soak: " : ", ") << train::BytesText(f.soak[i])
+              << (i + 1 == f.soak.size() ? "\n" : "");
+}
+
+int Bench(const Options& options) {
+  const ServeFigures figures = MeasureServe(Open(options), options.bench);
+  if (options.json) {
+    std::cout << ToJson(figures).dump(2) << "\n";
+  } else {
+    Print(figures);
+  }
+  const int64_t failed = figures.streams.failed + figures.full.failed + figures.overloaded.failed;
+  return failed == 0 && figures.sessions == options.bench.sessions ? 0 : 1;
+}
+
+}  // namespace
+
+void AddServeBench(CLI::App& app, Chosen& chosen) {
+  CLI::App* command =
+      app.add_subcommand("serve-bench", "Measure the server with many clients on this machine");
+  const auto options = std::make_shared<Options>();
+  ServeBenchOptions& bench = options->bench;
+  const auto count = [&](const char* name, int64_t& value, const char* text, int64_t most) {
+    command->add_option(name, value, text)->capture_default_str()->check(CLI::Range(int64_t{0}, most));
+  };
+  command->add_option("--config", options->config, "untrained model of this configuration")
+      ->capture_default_str();
+  command->add_option("--model", options->model, "run directory or checkpoint, instead of --config");
+  count("--streams", bench.streams, "streams at the same time", 1000);
+  count("--tokens", bench.tokens, "tokens of an answer", 65536);
+  count("--prompt", bench.prompt, "tokens of a prompt", 65536);
+  count("--sessions", bench.sessions, "idle sessions", 1 << 20);
+  count("--places", bench.places, "places of the server that is overloaded", 200);
+  command->add_option("--seconds", bench.seconds, "of each measurement under load")->capture_default_str();
+  command->add_option("--soak", bench.soak_seconds, "seconds of load with a look at the memory");
+  command->add_option("--threads", bench.threads, "threads that compute; default: all cores")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer("Example: ./lattice bench serve --streams 200 --soak 600");
+  command->callback([options, &chosen] { chosen = [options] { return Bench(*options); }; });
+}
+
+}  // namespace lattice::cli

@@ -1,0 +1,46 @@
+// What `lattice-run serve-bench` measures: a server and many clients of it, on loopback.
+#ifndef LATTICE_CLI_SERVE_FIGURES_H_
+#define LATTICE_CLI_SERVE_FIGURES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "server/served_model.h"
+
+namespace lattice::cli {
+
+struct ServeBenchOptions {
+  int threads = 0;
+  int64_t streams = 200;  // at the same time, each once
+  int64_t tokens = 32;    // of each answer
+  int64_t prompt = 64;    // tokens of each prompt, all different
+  int64_t sessions = 1000;
+  int64_t places = 32;      // of the server that is overloaded: half run, half wait
+  double seconds = 5;       // of the measurements at full load and at four times as much
+  double soak_seconds = 0;  // of load with a look at the memory
+};
+
+// Of many clients that ask at the same time.
+struct LoadFigures {
+  int64_t completed = 0, rejected = 0, failed = 0;
+  double seconds = 0;
+  double tokens_per_second = 0;
+  double first_token_p50 = 0, first_token_p99 = 0;  // seconds from the request to its first token
+  double between_tokens_p99 = 0;
+  double rejection_p50 = 0, rejection_p99 = 0, rejection_max = 0;  // seconds from a request to its 429
+};
+
+struct ServeFigures {
+  LoadFigures streams;     // all at once, on a server with room for all
+  LoadFigures full;        // as many clients as places
+  LoadFigures overloaded;  // four times as many; those that are refused wait as Retry-After says
+  int64_t sessions = 0, session_bytes = 0;  // of one
+  int64_t sessions_grown = 0;               // resident bytes that all together added
+  std::vector<int64_t> soak;  // resident bytes in the course of the load, from its first tenth on
+};
+
+ServeFigures MeasureServe(const server::ServedModel& served, const ServeBenchOptions& options);
+
+}  // namespace lattice::cli
+
+#endif  // LATTICE_CLI_SERVE_FIGURES_H_

@@ -1,0 +1,132 @@
+"""`lattice serve` as a program: curl, keys, stopping, memory, and the examples of docs/serving.md."""
+
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from cli_program import ROOT, ok, train, write_text
+from serve_program import RUNNER, serve
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("serve")
+    train(write_text(path / "text.txt"), path / "book", "train.steps=30")
+    return path / "book"
+
+
+@pytest.fixture(scope="module")
+def server(model):
+    with serve(model) as running:
+        yield running
+
+
+def curl(*args):
+    done = subprocess.run(["curl", "-sS", "--max-time", "30", *args], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_serves_the_text_that_generate_writes(server, model):
+    expected = ok("generate", "--model", model, "--prompt", "the memory", "--tokens", 40, "--temperature", 0)
+    status, answer = server.call("/v1/completions", dict(prompt="the memory", max_tokens=40, temperature=0))
+    assert status == 200 and answer["choices"][0]["text"] == expected.removesuffix("\n")
+
+
+def test_curl_reads_a_stream(server):
+    body = json.dumps(dict(prompt="the", max_tokens=5, stream=True, stream_options=dict(include_usage=True)))
+    lines = curl("-N", server.url + "/v1/completions", "-H", "Content-Type: application/json", "-d", body).split("\n\n")
+    assert lines[-2:] == ["data: [DONE]", ""]
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+    assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] == 5
+    assert sum(len(chunk["choices"][0]["text"]) for chunk in chunks[:-1]) == 5
+
+
+def examples():
+    text = (ROOT / "docs" / "serving.md").read_text()
+    return [match[1] for match in re.finditer(r"```bash\n(.*?)```", text, re.S) if "localhost:8080" in match[1]]
+
+
+@pytest.mark.parametrize("number", range(len(examples())))
+def test_examples_of_the_documentation(server, number):
+    code = examples()[number]
+    if "lm_eval" in code:
+        pytest.skip("test_serve_clients.py runs it")
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", code.replace("http://localhost:8080", server.url)],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout and '"error"' not in done.stdout, done.stdout
+
+
+def test_metrics_show_the_prefix_cache(server):
+    prompt = "a beginning that comes twice " * 20
+    for cached in (0, len(prompt) - 1):
+        _, answer = server.call("/v1/completions", dict(prompt=prompt, max_tokens=1))
+        assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == cached
+    text = curl(server.url + "/metrics")
+    value = {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
+    assert value["lattice_prefix_cache_hits_total"] >= 1 and value["lattice_prefix_cache_bytes"] > 0
+    assert value["lattice_cached_tokens_total"] >= len(prompt) - 1
+    assert value["lattice_first_token_seconds_count"] >= 2
+
+
+def test_a_key_from_the_environment_or_a_file(model, tmp_path):
+    key = "0123456789abcdef0123"
+    (tmp_path / "key").write_text(key + "\n")
+    for options in (dict(key=key), dict()):
+        with serve(model, *([] if options else ["--api-key-file", tmp_path / "key"]), **options) as running:
+            assert running.call("/v1/models")[0] == 401
+            assert running.call("/v1/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
+            assert running.call("/health")[0] == 200
+
+
+def wrong(*args):
+    return subprocess.run([str(word) for word in (RUNNER, "serve", *args)], capture_output=True, text=True, timeout=60)
+
+
+def test_wrong_use_exits_with_two(model, tmp_path):
+    (tmp_path / "short").write_text("short\n")
+    for args, said in ((["--host", "0.0.0.0"], "--api-key-file"), (["--port", "70000"], "--port"),
+                       (["--api-key-file", tmp_path / "short"], "16 to 512"), (["--batch", "0"], "--batch")):
+        done = wrong("--model", model, *args)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert wrong().returncode == 2
+    done = wrong("--model", tmp_path / "none")
+    assert done.returncode == 1 and "there is no" in done.stderr
+
+
+def test_a_taken_port_is_named(server, model):
+    port = server.url.rsplit(":", 1)[1]
+    done = wrong("--model", model, "--port", port)
+    assert done.returncode == 1 and port in done.stderr
+
+
+def test_stopping_finishes_what_is_being_answered(model):
+    with serve(model) as running:
+        answers = []
+        body = dict(prompt="the", max_tokens=1500)
+        asking = threading.Thread(target=lambda: answers.append(running.call("/v1/completions", body)))
+        asking.start()
+        time.sleep(0.2)
+        running.process.send_signal(signal.SIGINT)
+        asking.join(30)
+        assert running.process.wait(30) == 0
+        # Done in time, or told why not.
+        status, answer = answers[0]
+        assert status == 200 or answer["error"]["code"] == "shutting_down"
+
+
+def test_a_thousand_idle_sessions_cost_their_states(model):
+    with serve(model, "--sessions", 1000) as running:
+        _, first = running.call("/v1/sessions", dict(prompt="once"))
+        before = running.resident_bytes()
+        for _ in range(999):
+            status, _ = running.call("/v1/sessions", dict(prompt="once"))
+            assert status == 201
+        grown = running.resident_bytes() - before
+        assert running.call("/v1/sessions", {})[0] == 429
+        assert grown < 1.25 * 999 * first["bytes"] + (16 << 20), (grown, first["bytes"])
