@@ -35,11 +35,12 @@ class Served:
 
 
 @contextlib.contextmanager
-def serve(model, *args, key=None):
+def serve(model, *args, key=None, port=0):
+    """A server, ended by SIGTERM when the test has not killed it."""
     environment = {name: value for name, value in os.environ.items() if name != "LATTICE_API_KEY"}
     if key:
         environment["LATTICE_API_KEY"] = key
-    command = [RUNNER, "serve", "--model", model, "--port", 0, "--threads", 1, "--grace-seconds", 2, *args]
+    command = [RUNNER, "serve", "--model", model, "--port", port, "--threads", 1, "--grace-seconds", 2, *args]
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, env=environment)
     try:
         line = process.stdout.readline()
@@ -47,6 +48,7 @@ def serve(model, *args, key=None):
         assert found, line
         yield Served(process, found[0])
     finally:
+        killed = process.poll() == -signal.SIGKILL
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=30) == (-signal.SIGKILL if killed else 0)

@@ -33,7 +33,7 @@ def call(script, *arguments):
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE, BENCH / "serve"], ids=lambda folder: folder.name)
 def test_help_has_an_example(folder):
     done = call(folder / "bench.py", "--help")
     assert done.returncode == 0 and "Example: ./lattice bench" in done.stdout

@@ -2,31 +2,17 @@
 
 import json
 import re
-import signal
-import subprocess
 import time
 
 import pytest
 from browser import CHROMIUM, Browser
-from cli_program import PROGRAM, train, write_text
+from cli_program import train, write_text
+from serve_program import serve
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
 
 KEY = "a-key-of-the-test-0123456789"
 LAYERS, HEADS = 2, 2
-
-
-class Server:
-    def __init__(self, model, port=0, key=""):
-        command = [PROGRAM.with_name("lattice-run"), "serve", "--model", model, "--port", str(port), "--threads", "1"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={"LATTICE_API_KEY": key})
-        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
-        self.port = int(self.address.rsplit(":", 1)[1])
-
-    def stop(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        self.process.wait(timeout=20)
-        self.process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +33,8 @@ def attention(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(model):
-    running = Server(model)
-    yield running
-    running.stop()
+    with serve(model) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +58,7 @@ def thrown(browser):
 
 @pytest.fixture
 def page(browser, server):
-    open_page(browser, server.address)
+    open_page(browser, server.url)
     yield browser
     assert thrown(browser) == [], "nothing was thrown, and the security policy held"
 
@@ -302,14 +287,15 @@ def test_it_can_be_read_in_any_light_and_on_a_phone(page, tmp_path, dark):
 
 
 def test_a_server_that_goes_away_and_comes_back(browser, model):
-    server = Server(model)
-    open_page(browser, server.address)
-    write(browser, "the memory", tokens=5)
-    before = text(browser, "#text")
-    choose(browser, max_tokens=60000)
-    browser.click("#go")
-    browser.until("document.querySelectorAll('#text .token').length > 20")
-    server.stop(signal.SIGKILL)
+    with serve(model) as server:
+        open_page(browser, server.url)
+        write(browser, "the memory", tokens=5)
+        before = text(browser, "#text")
+        choose(browser, max_tokens=60000)
+        browser.click("#go")
+        browser.until("document.querySelectorAll('#text .token').length > 20")
+        server.process.kill()
+        server.process.wait()
     browser.until("!document.getElementById('banner').hidden", seconds=10)
     assert re.search("connection (broke|ended)|does not answer", text(browser, "#banner p"))
     assert text(browser, "#text").startswith(before), "what was written stays"
@@ -317,8 +303,7 @@ def test_a_server_that_goes_away_and_comes_back(browser, model):
     browser.click("#banner button")
     browser.run("new Promise(done => setTimeout(done, 100))")
     assert not browser.run("document.getElementById('banner').hidden"), "it is still away"
-    server = Server(model, server.port)
-    try:
+    with serve(model, port=server.url.rsplit(":", 1)[1]):
         browser.click("#banner button")
         browser.until("document.querySelector('#banner button').textContent === 'Send it again'")
         browser.click("#banner button")
@@ -326,15 +311,11 @@ def test_a_server_that_goes_away_and_comes_back(browser, model):
         write(browser, "the", tokens=4)
         assert count(browser) == length + 7
         assert text(browser, "#text").startswith(before)
-    finally:
-        server.stop()
 
 
 def test_a_key_is_asked_for_once(browser, model):
-    server = Server(model, key=KEY)
-    try:
-        browser.errors.clear()
-        browser.open(server.address)
+    with serve(model, key=KEY) as server:
+        browser.open(server.url)
         browser.until("document.getElementById('key-dialog').open")
         browser.type("#key", KEY)
         browser.key("Enter", 13)
@@ -343,18 +324,13 @@ def test_a_key_is_asked_for_once(browser, model):
         assert count(browser) == 7
         assert not browser.run("document.getElementById('key-dialog').open")
         assert browser.run("localStorage.length + sessionStorage.length + document.cookie.length") == 0
-    finally:
-        server.stop()
 
 
 def test_a_transformer_has_no_memory_to_show(browser, attention):
-    server = Server(attention)
-    try:
-        open_page(browser, server.address)
+    with serve(attention) as server:
+        open_page(browser, server.url)
         write(browser, "the", tokens=6)
         assert count(browser) == 9
         assert browser.run("document.getElementById('memory').hidden")
         assert "transformer" in text(browser, "#no-memory") and not browser.run("document.getElementById('no-memory').hidden")
         assert thrown(browser) == []
-    finally:
-        server.stop()

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -72,6 +73,17 @@ def test_metrics_show_the_prefix_cache(server):
     assert value["lattice_prefix_cache_hits_total"] >= 1 and value["lattice_prefix_cache_bytes"] > 0
     assert value["lattice_cached_tokens_total"] >= len(prompt) - 1
     assert value["lattice_first_token_seconds_count"] >= 2
+
+
+def test_the_bench_completes_and_adds_up():
+    done = subprocess.run([sys.executable, ROOT / "bench" / "serve" / "bench.py", "--quick", "--threads", "1", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["streams"]["completed"] == 20 and figures["sessions"] == 50
+    assert all(figures[load]["failed"] == 0 for load in ("streams", "full", "overloaded"))
+    assert figures["overloaded"]["rejected"] > 0
+    assert 0 < figures["streams"]["first_token_p50"] <= figures["streams"]["first_token_p99"]
 
 
 def test_a_key_from_the_environment_or_a_file(model, tmp_path):

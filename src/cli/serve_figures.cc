@@ -176,7 +176,9 @@ void IdleSessions(const server::ServedModel& served, const ServeBenchOptions& op
 
 std::vector<int64_t> Soak(const server::ServedModel& served, const ServeBenchOptions& options) {
   constexpr int64_t kClients = 16;
-  server::Server server(served, Options(options));
+  server::ServerOptions with = Options(options);
+  with.cache_bytes = int64_t{8} << 20;  // full at once: it is meant to grow up to there
+  server::Server server(served, with);
   const int port = server.Start();
   Requests requests(served, options);
   std::atomic<bool> stop = false;

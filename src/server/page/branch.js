@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { readToken } from "./token.js";
 
 const STAND_OUT = 1.5;
+const MOST_TRACED = 2 ** 28; // bytes of the writes of one prompt
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -31,8 +32,7 @@ export class Branch {
     const body = { session: this.session.id, trace: true, ...sampling };
     this.busy = true;
     try {
-      // What a transformer reads is not traced: it is appended, which names the tokens.
-      if (prompt && this.session.slots === 0) grown(await this.#append(prompt));
+      if (prompt && !this.#canTrace(prompt)) grown(await this.#append(prompt));
       else if (prompt) body.prompt = prompt;
       for await (const chunk of api.stream("v1/completions", body, signal)) {
         const tokens = (chunk.choices[0]?.tokens ?? []).map(readToken);
@@ -101,6 +101,13 @@ export class Branch {
     return Uint8Array.from({ length: 256 }, (_, write) => 255 * Math.min(1, write / strong) ** STAND_OUT);
   }
 
+  // A transformer has nothing to trace, and the trace of a book would not fit into the page.
+  #canTrace(text) {
+    const { layers, heads, slots } = this.session;
+    return slots > 0 && text.length * layers * heads * slots <= MOST_TRACED;
+  }
+
+  // Reads text without a trace.
   async #append(text) {
     const { tokens } = await api.post(`${this.path}/append`, { text });
     const read = tokens.map((token) => readToken({ ...token, prompt: true }));
