@@ -105,9 +105,10 @@ eval::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
 }  // namespace
 
 std::string FigureSvg(const Summary& summary, const PaperTable& paper) {
-  if (summary.experiment->x_label.empty()) return RowsFigure(summary);
+  const Experiment& experiment = *summary.experiment;
+  if (experiment.x_label.empty() || experiment.points.size() == 1) return RowsFigure(summary);
   std::vector<eval::Panel> panels;
-  for (const std::string& name : PanelNames(*summary.experiment)) panels.push_back(OurPanel(summary, name));
+  for (const std::string& name : PanelNames(experiment)) panels.push_back(OurPanel(summary, name));
   const eval::Panel theirs = PaperPanel(summary, paper);
   if (!theirs.series.empty()) panels.push_back(theirs);
   return eval::SvgFigure(Title(summary), panels);
