@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "io/file.h"
 #include "io/testing.h"
 #include "runtime/engine.h"
 #include "runtime/testing.h"
@@ -60,6 +61,9 @@ TEST_P(EveryMixer, CutsAreInvisible) {
     const Snapshot here = session.Checkpoint();
     Session fork = session.Fork();
     session.Save(dir / "session.safetensors");
+    EXPECT_EQ(session.Serialize(), io::ReadFile(dir / "session.safetensors"));
+    const Session sent = Session::Deserialize(model, session.Serialize(), "the bytes");
+    EXPECT_EQ(sent.Serialize(), session.Serialize());
     // The original goes elsewhere; the copies must not notice.
     Append(engine, session, TestTokens(7));
     EXPECT_EQ(Append(engine, fork, rest), expected) << "fork at " << cut;

@@ -1,0 +1,48 @@
+#include "server/memory_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/testing.h"
+
+namespace lattice::server {
+namespace {
+
+// The same from the states themselves, token by token.
+TEST(MemoryTrace, IsHowMuchOfEachSlotATokenChanged) {
+  const model::ModelConfig config = runtime::TinyConfig("lattice_dec");
+  const auto model = runtime::Model::Untrained(config, 3, runtime::WeightFormat::kF32);
+  const std::vector<int32_t> tokens = runtime::TestTokens(6);
+  runtime::Engine engine(model, 1);
+  runtime::Session watched(model), slow(model);
+  MemoryTrace trace(config);
+  runtime::Feed feed = {&watched, tokens, runtime::Want::kNone};
+  trace.Watch(feed);
+  engine.Run({&feed, 1});
+  const auto memories = trace.Take();
+  ASSERT_EQ(memories.size(), tokens.size());
+
+  const auto slots = static_cast<size_t>(config.Slots()), width = static_cast<size_t>(config.HeadDim());
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const runtime::Session before = slow.Fork();
+    engine.Append(slow, {&tokens[t], 1});
+    ASSERT_EQ(memories[t]->write.size(), 4 * slots);
+    ASSERT_EQ(memories[t]->novelty.size(), 4u);
+    for (size_t cell = 0; cell < 4 * slots; ++cell) {
+      const size_t head = cell / slots, first = cell % slots * width;
+      const auto old = before.Memory(static_cast<int64_t>(head / 2), static_cast<int64_t>(head % 2));
+      const auto now = slow.Memory(static_cast<int64_t>(head / 2), static_cast<int64_t>(head % 2));
+      double change = 0, size = 0;
+      for (size_t i = first; i < first + width; ++i) {
+        change += std::pow(now[i] - old[i], 2);
+        size += now[i] * now[i];
+      }
+      EXPECT_NEAR(memories[t]->write[cell], 255 * std::min(1.0, std::sqrt(change / size)), 0.51)
+          << t << " " << cell;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lattice::server
