@@ -94,7 +94,7 @@ class Tree:
         for name in ["lattice", "requirements.txt", "CMakeLists.txt", "CMakePresets.json"]:
             shutil.copy(ROOT / name, path)
         shutil.copytree(ROOT / "tools" / "launcher", path / "tools" / "launcher")
-        for name in ["src", "cmake", "bench", "examples", "stand-ins"]:
+        for name in ["src", "cmake", "bench", "examples", "fuzz", "stand-ins"]:
             (path / name).mkdir()
         for name, body in STAND_INS.items():
             (path / "stand-ins" / name).write_text(f"#!/bin/bash\n{body}\n")

@@ -15,6 +15,7 @@
 #include "kernels/isa.h"
 #include "kernels/matmul_bf16.h"
 #include "kernels/matmul_vnni.h"
+#include "kernels/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -45,38 +46,15 @@ HWY_INLINE FloatVec LoadFirst(F32 d, const W* w, int64_t n) {
   return LoadWeights(d, padded);
 }
 
-#if HWY_TARGET == HWY_SCALAR
-HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* out) {
-  const F32 f;
-  hn::StoreU(a, f, out);
-  hn::StoreU(b, f, out + 1);
-  hn::StoreU(c, f, out + 2);
-  hn::StoreU(d, f, out + 3);
-}
-#else
-// The sum of the blocks of four lanes.
-template <class D>
-HWY_INLINE void AddBlocks(D d, hn::Vec<D> x, float* out) {
-  if constexpr (hn::MaxLanes(D()) <= 4) {
-    hn::StoreU(x, d, out);
-  } else {
-    const hn::Half<D> half;
-    AddBlocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)), out);
-  }
-}
-
 // The sums of the lanes of four vectors, each added in the same order as the others.
 HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* out) {
-  const F32 f;
-  const hn::RepartitionToWide<F32> pairs;
-  const auto ab = hn::Add(hn::InterleaveLower(f, a, b), hn::InterleaveUpper(f, a, b));
-  const auto cd = hn::Add(hn::InterleaveLower(f, c, d), hn::InterleaveUpper(f, c, d));
-  const auto x = hn::BitCast(pairs, ab), y = hn::BitCast(pairs, cd);
-  const auto all = hn::Add(hn::BitCast(f, hn::InterleaveLower(pairs, x, y)),
-                           hn::BitCast(f, hn::InterleaveUpper(pairs, x, y)));
-  AddBlocks(f, all, out);
-}
+  const FloatVec sums[4] = {a, b, c, d};
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < 4; ++i) hn::StoreU(sums[i], F32(), out + i);
+#else
+  hn::StoreU(SumRows<float>(sums), hn::FixedTag<float, 4>(), out);
 #endif
+}
 
 // R rows of W with C rows of x.
 template <int R, int C, typename W>

@@ -6,9 +6,11 @@
 #include "kernels/isa.h"
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
 // GCC 12 warns about its own _mm512_undefined.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #define LATTICE_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))

@@ -56,7 +56,7 @@ HWY_INLINE Vec<T> Set(T x) {
 #if HWY_TARGET != HWY_SCALAR
 // Adds the 128-bit blocks of a vector.
 template <class D, class V>
-HWY_INLINE auto SumBlocks(D d, V v) {
+HWY_INLINE auto SumBlocks([[maybe_unused]] D d, V v) {
   if constexpr (D::kPrivateN * sizeof(hn::TFromD<D>) > 16) {
     const hn::Half<D> half;
     return SumBlocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));

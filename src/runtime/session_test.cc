@@ -2,6 +2,7 @@
 #include "runtime/session.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/random.h"
 #include "io/file.h"
 #include "io/testing.h"
+#include "model/cost.h"
 #include "runtime/engine.h"
 #include "runtime/testing.h"
 
@@ -142,6 +144,20 @@ TEST_P(EveryMixer, TracesDoNotChangeTheResult) {
       EXPECT_LE(at.novelty, 2 + 1e-5);
     }
   }
+}
+
+// What the allocator gave out, not what a session says of itself; sanitizers count nothing.
+TEST(Session, CostsItsStateAndLittleMore) {
+  const model::ModelConfig config = TinyConfig("lattice_dec");
+  const auto model = Model::Untrained(config, 1, WeightFormat::kF32);
+  constexpr int64_t kSessions = 500;
+  std::vector<Session> sessions;
+  sessions.reserve(kSessions);
+  const auto in_use = [] { return static_cast<int64_t>(::mallinfo2().uordblks + ::mallinfo2().hblkhd); };
+  const int64_t before = in_use();
+  for (int64_t i = 0; i < kSessions; ++i) sessions.emplace_back(model);
+  const int64_t each = (in_use() - before) / kSessions + static_cast<int64_t>(sizeof(Session));
+  EXPECT_LE(each, model::StateBytes(config, 0) + (16 << 10));
 }
 
 TEST(Session, SizeDoesNotGrow) {

@@ -98,7 +98,8 @@ void ReadMerge(const Ids& ids, std::string_view text, const std::string& source,
   const std::string left(text.substr(0, space)), right(text.substr(space + 1));
   const auto rank = static_cast<int32_t>(tables.merges.size());
   const uint64_t key = BpeTokenizer::PairKey(IdOf(ids, left, source, line), IdOf(ids, right, source, line));
-  const bool fresh = tables.merges.try_emplace(key, rank, IdOf(ids, left + right, source, line)).second;
+  const Tables::Merge merge = {rank, IdOf(ids, left + right, source, line)};
+  const bool fresh = tables.merges.try_emplace(key, merge).second;
   Check(fresh, "[bpe] ", source, ":", line, ": the merge \"", text, "\" occurs twice");
 }
 

@@ -42,14 +42,15 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
   esac
   command -v clang-format >/dev/null || die "clang-format is missing: sudo apt-get install -y clang-format"
   cd "$ROOT" || exit 1
-  find src bench tests examples \( -name '*.h' -o -name '*.cc' \) -print0 | xargs -0 -r clang-format "${action[@]}" || exit 1
+  find src bench tests examples fuzz \( -name '*.h' -o -name '*.cc' \) -print0 | xargs -0 -r clang-format "${action[@]}" || exit 1
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--asan] [--tsan]
-Runs the named suites; without a name, --cpp --python (the sanitizers take a build of their own).
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan]
+Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
+  --fuzz    libFuzzer on what reads files and requests, 20 s each, with AddressSanitizer; needs clang
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
 Example: ./lattice test --asan --tsan" "$@"
@@ -57,13 +58,12 @@ Example: ./lattice test --asan --tsan" "$@"
   for suite in "$@"; do
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --asan | --tsan) suites+=("${suite#--}") ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --asan and --tsan" ;;
+      --python | --fuzz | --asan | --tsan) suites+=("${suite#--}") ;;
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan and --tsan" ;;
     esac
   done
-  ((${#suites[@]})) || suites=(release python)
+  ((${#suites[@]})) || suites=(release python fuzz)
 
-  prepare release
   for suite in "${suites[@]}"; do
     run_suite "$suite" || failed+=("$suite")
   done
@@ -78,21 +78,29 @@ Example: ./lattice test --asan --tsan" "$@"
 run_suite() {
   printf '\n== %s\n' "$1"
   if [[ $1 == python ]]; then
-    provide_browser
+    prepare release
+    provide chromium chromium "the tests of the page"
     (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests)
     return
   fi
-  (prepare "$1" && cd "$ROOT" && ctest --preset "$1" --no-tests=error --parallel "$(nproc)")
+  local target=all
+  if [[ $1 == fuzz ]]; then
+    provide clang++-14 "clang-14 libclang-rt-14-dev" fuzzing || return 0
+    target=fuzzers
+  fi
+  (prepare "$1" $target && cd "$ROOT" && ctest --preset "$1" --no-tests=error --parallel "$(nproc)")
 }
 
-# The page of the server is tested in a browser: large, and wanted by nothing but those tests, which are skipped
-# without it.
-provide_browser() {
-  command -v chromium >/dev/null && return
+# provide <program> <packages> <use>: installs what only some tests want. Without it and without the right to
+# install it, says that they are skipped.
+provide() {
+  command -v "$1" >/dev/null && return
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    (logged "installing chromium for the tests of the page" apt_install chromium) && return
+    # shellcheck disable=SC2086
+    (logged "installing $2 for $3" apt_install $2) && return
   fi
-  say "without chromium the tests of the page are skipped: sudo apt-get install -y chromium"
+  say "without $1, $3 will be skipped: sudo apt-get install -y $2"
+  return 1
 }
 
 command_bench() {

@@ -8,7 +8,7 @@ readonly LOG=$ROOT/build/setup.log
 readonly PACKAGES=$ROOT/tools/launcher/packages.txt
 readonly VENV_STAMP=$ROOT/.venv/.lattice-stamp
 # What a build depends on: the files, other than Python's, in these paths relative to ROOT.
-readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples tools/launcher/packages.txt .venv/.lattice-stamp)
+readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples fuzz tools/launcher/packages.txt .venv/.lattice-stamp)
 
 say() { printf '[lattice] %s\n' "$*" >&2; }
 die() { say "error: $*" && exit 1; }
@@ -18,9 +18,10 @@ wrong_use() { say "error: $*" && exit 2; }
 stop_on_interrupt() { trap 'exit 130' INT TERM; }
 stop_on_interrupt
 
-# prepare <preset>: returns when .venv and build/<preset> are up to date, and exits with a message otherwise.
+# prepare <preset> [<target>]: returns when .venv and the target in build/<preset> are up to date, and exits with a
+# message otherwise. The target is programs (what users run) or all (tests, too, which take as long again).
 prepare() {
-  { venv_ready && build_ready "$1"; } || locked run_steps "$1"
+  { venv_ready && build_ready "$1" "${2:-programs}"; } || locked run_steps "$1" "${2:-programs}"
   # Tensors in huge pages that stay mapped when freed: a step of training is 3-5 % faster, a scan up to 25 %.
   export GLIBC_TUNABLES=${GLIBC_TUNABLES-glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184}
 }
@@ -39,15 +40,15 @@ locked() {
   ) 9>"$ROOT/build/.lock" || exit 1
 }
 
-# The steps read STEP, preset and missing from here.
+# The steps read STEP, preset, target and missing from here.
 run_steps() {
-  local STEP preset=$1 missing steps=() index
+  local STEP preset=$1 target=$2 missing steps=() index
   mapfile -t missing < <(missing_packages)
   ((${#missing[@]})) && steps+=(install_packages)
   venv_ready || steps+=(install_venv)
   # A fresh .venv means a new path or version of libtorch, so what was configured against the old one is stale.
   if [[ ${#steps[@]} -gt 0 || ! -f $ROOT/build/$preset/build.ninja ]]; then steps+=(configure); fi
-  build_ready "$preset" && [[ ${#steps[@]} -eq 0 ]] && return
+  build_ready "$preset" "$target" && [[ ${#steps[@]} -eq 0 ]] && return
   steps+=(build)
 
   : >"$LOG"
@@ -123,10 +124,14 @@ link_package() {
     echo "$ROOT/python" >"$site/lattice-tree.pth"
 }
 
+# build_ready <preset> <target>: the target, or all of the preset, is newer than every source.
 build_ready() {
-  local stamp=$ROOT/build/$1/.stamp
-  [[ -f $stamp ]] || return 1
-  [[ -z $(cd "$ROOT" && find "${SOURCES[@]}" -type f ! -name '*.py*' -newer "$stamp" -print -quit) ]]
+  local stamp
+  for stamp in "$ROOT/build/$1/.stamp-$2" "$ROOT/build/$1/.stamp-all"; do
+    [[ -f $stamp ]] || continue
+    [[ -n $(cd "$ROOT" && find "${SOURCES[@]}" -type f ! -name '*.py*' -newer "$stamp" -print -quit) ]] || return 0
+  done
+  return 1
 }
 
 configure() { logged "$STEP configuring (preset $preset)" configure_preset "$preset"; }
@@ -138,12 +143,13 @@ configure_preset() {
   cd "$ROOT" && cmake --preset "$1"
 }
 
-build() { logged "$STEP building (preset $preset)" build_preset "$preset"; }
+build() { logged "$STEP building ${target/#all/everything} (preset $preset)" build_preset "$preset" "$target"; }
 
 # The stamp carries the time the build began, so that a file edited meanwhile still counts as newer.
 build_preset() {
-  local stamp=$ROOT/build/$1/.stamp
-  touch "$stamp.began" && (cd "$ROOT" && cmake --build --preset "$1" --parallel "$(build_jobs)") && mv "$stamp.began" "$stamp"
+  local stamp=$ROOT/build/$1/.stamp-$2
+  touch "$stamp.began" && (cd "$ROOT" && cmake --build --preset "$1" --target "$2" --parallel "$(build_jobs)") &&
+    mv "$stamp.began" "$stamp"
 }
 
 # A translation unit that includes torch takes up to 2 GB.
