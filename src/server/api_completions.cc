@@ -16,6 +16,12 @@ struct Exchange {
   std::optional<SessionStore::Lease> lease;
   std::optional<CompletionResponse> response;
   std::optional<JobHandle> job;
+
+  // Before the end of a stream is told: a client that has seen it may use the session at once.
+  void Release() {
+    job.reset();
+    lease.reset();
+  }
 };
 
 bool Send(httplib::DataSink& sink, const std::string& data) {
@@ -152,10 +158,13 @@ void Api::Answer(const CompletionRequest& parsed, const Call& call) {
             if (!Send(sink, pieces.Chunks(*event))) return false;
           }
           OrderedJson last = pieces.UsageChunk();
-          if (exchange->lease) last["session"] = session_json();
-          if (exchange->request.include_usage || exchange->lease) Send(sink, last.dump());
+          const bool of_session = exchange->lease.has_value();
+          if (of_session) last["session"] = session_json();
+          exchange->Release();
+          if (exchange->request.include_usage || of_session) Send(sink, last.dump());
           Send(sink, "[DONE]");
         } catch (const ApiError& error) {
+          exchange->Release();
           Send(sink, error.Body());
         }
         sink.done();

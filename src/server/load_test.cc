@@ -115,7 +115,7 @@ TEST(Load, AClientThatDoesNotReadHoldsUpNobody) {
   ServerOptions options;
   options.http.connection.write = std::chrono::seconds(1);
   const RunningServer running(options);
-  RawClient slow(running.port);
+  RawClient slow(running.port, 4096);
   slow.SendPost("/v1/completions",
                 R"({"prompt": "a", "max_tokens": 60000, "stream": true, "trace": true, "temperature": 0})");
   EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 1; }));

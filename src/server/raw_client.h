@@ -14,7 +14,9 @@ namespace lattice::server {
 
 class RawClient {
  public:
-  explicit RawClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // `buffer`: bytes that the system keeps for the client before it reads; 0: the system's choice.
+  explicit RawClient(int port, int buffer = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));

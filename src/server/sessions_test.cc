@@ -31,6 +31,17 @@ TEST(Sessions, GoOnWhereTheyWere) {
   EXPECT_EQ(running.Get("/v1/sessions/" + id).body["position"], 28);
 }
 
+TEST(Sessions, AreFreeWhenTheirStreamEnds) {
+  const RunningServer running;
+  const std::string id = running.NewSession({{"prompt", "abc"}});
+  for (int i = 0; i < 50; ++i) {
+    const Answer streamed =
+        running.Post("/v1/completions", {{"session", id}, {"max_tokens", 1}, {"stream", true}});
+    EXPECT_EQ(streamed.status, 200) << streamed.text;
+    EXPECT_EQ(running.Get("/v1/sessions/" + id).status, 200);
+  }
+}
+
 TEST(Sessions, ForksNeverMix) {
   const RunningServer running;
   const std::string a = running.NewSession({{"prompt", "The memory"}});
