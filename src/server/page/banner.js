@@ -40,24 +40,34 @@ async function look() {
 
 // Runs an action and shows what it fails with. `lost` is offered when the server does not know a session any more.
 export async function guarded(action, lost) {
+  if (!away) hide();
+  await attempt(action, lost);
+}
+
+// Whether the action went well; what it failed with is shown.
+async function attempt(action, lost) {
   try {
-    if (!away) hide();
     await action();
+    return true;
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (error.name === "AbortError") return false;
     if (error instanceof api.Unreachable) {
       away = true;
       tell(`${error.message} What you see is kept; it goes on when the server is back.`, "Retry", look);
     } else if (error.status === 404 && lost) {
-      tell("The server does not have this text any more; it may have been restarted.", "Send it again", async () => {
-        hide();
-        await guarded(lost);
-      });
+      tell("The server does not have this text any more; it may have been restarted.", "Send it again", () => resend(lost));
     } else {
       tell(error.message, "Dismiss", hide);
       if (!(error instanceof api.ServerError)) throw error;
     }
+    return false;
   }
+}
+
+// The banner stays until the server has the text: before that, nothing can be added to it.
+async function resend(lost) {
+  tell("Sending the text again.", "Dismiss", hide);
+  if (await attempt(lost)) hide();
 }
 
 // Looks at the server now and then; `cameBack` is called when it answers again.
