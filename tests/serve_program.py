@@ -9,9 +9,15 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from cli_program import ROOT
+from cli_program import ROOT, train, write_text
 
 RUNNER = ROOT / "build" / "release" / "bin" / "lattice-run"
+
+
+def train_model(directory):
+    """A small trained model to serve."""
+    train(write_text(directory / "text.txt"), directory / "book", "train.steps=30")
+    return directory / "book"
 
 
 class Served:

@@ -9,15 +9,13 @@ import threading
 import time
 
 import pytest
-from cli_program import ROOT, ok, train, write_text
-from serve_program import RUNNER, serve
+from cli_program import ROOT, ok
+from serve_program import RUNNER, serve, train_model
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("serve")
-    train(write_text(path / "text.txt"), path / "book", "train.steps=30")
-    return path / "book"
+    return train_model(tmp_path_factory.mktemp("serve"))
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 import pytest
-from cli_program import ROOT, ok, train, write_text
-from serve_program import serve
+from cli_program import ROOT, ok
+from serve_program import serve, train_model
 
 PYTHON = os.environ.get("LATTICE_CLIENTS_PYTHON", sys.executable)
 
@@ -31,9 +31,7 @@ def client(code, *args):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("clients")
-    train(write_text(path / "text.txt"), path / "book", "train.steps=30")
-    return path / "book"
+    return train_model(tmp_path_factory.mktemp("clients"))
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@
 #include "kernels/isa.h"
 #include "kernels/matmul_bf16.h"
 #include "kernels/matmul_vnni.h"
+#include "kernels/product_blocks.h"
 #include "kernels/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -148,18 +149,12 @@ void SharedRows(const MatMul& p, const uint16_t* w, int64_t row, int64_t first, 
 
 template <typename W>
 void Product(const MatMul& p, int64_t first, int64_t last) {
-  const W* w = static_cast<const W*>(p.w.data);
-  // Rows of x that stay in the L2 cache while the rows of W go by.
   constexpr int64_t kCacheBytes = 384 << 10;
-  const int64_t fit = kCacheBytes / (p.w.cols * static_cast<int64_t>(sizeof(float)));
-  const int64_t block = std::max<int64_t>(1, fit / kColumns) * kColumns;
-  for (int64_t m = 0; m < p.count; m += block) {
-    const int64_t end = std::min(p.count, m + block);
-    int64_t row = first;
-    // One row of x is bound by memory, which is read fastest as one stream.
-    for (; p.count > 1 && row + 4 <= last; row += 4) SharedRows<4>(p, w + row * p.w.cols, row, m, end);
-    for (; row < last; ++row) SharedRows<1>(p, w + row * p.w.cols, row, m, end);
-  }
+  const W* w = static_cast<const W*>(p.w.data);
+  OverProductBlocks(p.count, kCacheBytes / (p.w.cols * static_cast<int64_t>(sizeof(float))), kColumns, first,
+                    last, [&](auto r, int64_t row, int64_t m, int64_t end) {
+                      SharedRows<r()>(p, w + row * p.w.cols, row, m, end);
+                    });
 }
 
 // The exact sum of one row of W with one plane of a row of x.

@@ -4,6 +4,7 @@
 
 #include "kernels/fetch_ahead.h"
 #include "kernels/isa.h"
+#include "kernels/product_blocks.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
@@ -129,17 +130,9 @@ void RoundRowsBf16(const float* x, int64_t cols, const Bf16Rows& out, int64_t fi
 }
 
 void MatMulBf16(const MatMul& p, int64_t first, int64_t last) {
-  // Rows of x that stay in the L2 cache while the rows of W go by.
   constexpr int64_t kCacheBytes = 384 << 10;
-  const int64_t fit = kCacheBytes / (2 * Bf16Rows::Stride(p.w.cols));
-  const int64_t block = std::max<int64_t>(1, fit / kColumns) * kColumns;
-  for (int64_t m = 0; m < p.count; m += block) {
-    const int64_t end = std::min(p.count, m + block);
-    int64_t row = first;
-    // One row of x is bound by memory, which is read fastest as one stream.
-    for (; p.count > 1 && row + 4 <= last; row += 4) Rows<4>(p, row, m, end);
-    for (; row < last; ++row) Rows<1>(p, row, m, end);
-  }
+  OverProductBlocks(p.count, kCacheBytes / (2 * Bf16Rows::Stride(p.w.cols)), kColumns, first, last,
+                    [&](auto r, int64_t row, int64_t m, int64_t end) { Rows<r()>(p, row, m, end); });
 }
 
 }  // namespace lattice::kernels

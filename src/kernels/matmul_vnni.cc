@@ -4,6 +4,7 @@
 
 #include "kernels/fetch_ahead.h"
 #include "kernels/isa.h"
+#include "kernels/product_blocks.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
@@ -19,6 +20,8 @@ namespace lattice::kernels {
 namespace {
 
 constexpr int64_t kStep = Int8Rows::kStep;
+// Rows of x that share the loads of 4 rows of W.
+constexpr int kColumns = 3;
 
 struct Operands {
   const int8_t* w;
@@ -128,11 +131,11 @@ LATTICE_VNNI void Tile(const MatMul& p, int64_t row, int64_t m, FetchAhead& ahea
 
 template <int R>
 LATTICE_VNNI void Rows(const MatMul& p, int64_t row, int64_t first, int64_t last) {
-  const int64_t bytes = R * p.w.cols, tiles = (last - first + 2) / 3;
+  const int64_t bytes = R * p.w.cols, tiles = (last - first + kColumns - 1) / kColumns;
   FetchAhead ahead(static_cast<const char*>(p.w.data) + row * p.w.cols + bytes, bytes,
                    std::max<int64_t>(1, p.w.cols / kStep) * tiles);
   int64_t m = first;
-  for (; m + 3 <= last; m += 3) Tile<R, 3>(p, row, m, ahead);
+  for (; m + kColumns <= last; m += kColumns) Tile<R, kColumns>(p, row, m, ahead);
   if (last - m == 2) Tile<R, 2>(p, row, m, ahead);
   if (last - m == 1) Tile<R, 1>(p, row, m, ahead);
 }
@@ -145,16 +148,9 @@ bool HasVnni() {
 }
 
 void MatMulVnni(const MatMul& p, int64_t first, int64_t last) {
-  // Rows of x that stay in the L2 cache while the rows of W go by.
   constexpr int64_t kCacheBytes = 256 << 10;
-  const int64_t block = std::max<int64_t>(3, kCacheBytes / (2 * Int8Rows::Stride(p.w.cols)) / 3 * 3);
-  for (int64_t m = 0; m < p.count; m += block) {
-    const int64_t end = std::min(p.count, m + block);
-    int64_t row = first;
-    // One row of x is bound by memory, which is read fastest as one stream.
-    for (; p.count > 1 && row + 4 <= last; row += 4) Rows<4>(p, row, m, end);
-    for (; row < last; ++row) Rows<1>(p, row, m, end);
-  }
+  OverProductBlocks(p.count, kCacheBytes / (2 * Int8Rows::Stride(p.w.cols)), kColumns, first, last,
+                    [&](auto r, int64_t row, int64_t m, int64_t end) { Rows<r()>(p, row, m, end); });
 }
 
 }  // namespace lattice::kernels

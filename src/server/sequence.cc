@@ -110,8 +110,8 @@ void Sequence::Consume(std::span<const float> logits) {
 // are worth it there.
 void Sequence::Remember() {
   if (conversation_->base > 0) return;
-  const bool attention = model::FindMixer(world_.served.model->config().mixer).attention;
-  const bool block = conversation_->position() % kBlock == 0 && !attention;
+  const bool block = conversation_->position() % kBlock == 0 &&
+                     !model::FindMixer(world_.served.model->config().mixer).attention;
   const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
   if (block || prompt) world_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
 }
