@@ -19,23 +19,18 @@ void Activations::Reset(WeightFormat format, const float* x, int64_t count, int6
   count_ = count;
   cols_ = cols;
   if (!converts()) return;
-  if (format == WeightFormat::kBf16) return Grow(rounded_, count * Bf16Rows::Stride(cols));
-  Grow(high_, count * Int8Rows::Stride(cols));
-  Grow(low_, count * Int8Rows::Stride(cols));
-  Grow(scales_, count);
-  Grow(sums_, count);
+  Grow(values_, count * Rows16::Stride(cols));
+  if (format == WeightFormat::kInt8) Grow(scales_, count);
 }
 
 void Activations::Convert(int64_t first, int64_t last) {
   if (!converts()) return;
-  if (format_ == WeightFormat::kBf16) return RoundRows(x_, cols_, {rounded_.data()}, first, last);
-  QuantizeRows(x_, cols_, AsInt8(), first, last);
+  const auto convert = format_ == WeightFormat::kBf16 ? RoundRows : QuantizeRows;
+  convert(x_, cols_, Converted(), first, last);
 }
 
-MatMul Activations::Times(const WeightMatrix& w, float* y) {
-  return {w, count_, x_, AsInt8(), {rounded_.data()}, y};
-}
+MatMul Activations::Times(const WeightMatrix& w, float* y) { return {w, count_, x_, Converted(), y}; }
 
-Int8Rows Activations::AsInt8() { return {high_.data(), low_.data(), scales_.data(), sums_.data()}; }
+Rows16 Activations::Converted() { return {values_.data(), scales_.data()}; }
 
 }  // namespace lattice::kernels

@@ -24,16 +24,14 @@ class Activations {
   MatMul Times(const WeightMatrix& w, float* y);
 
  private:
-  Int8Rows AsInt8();
+  Rows16 Converted();
 
   WeightFormat format_ = WeightFormat::kF32;
   bool bf16_ = false;
   const float* x_ = nullptr;
   int64_t count_ = 0, cols_ = 0;
-  std::vector<int8_t> high_, low_;
+  std::vector<int16_t> values_;
   std::vector<float> scales_;
-  std::vector<int64_t> sums_;
-  std::vector<uint16_t> rounded_;
 };
 
 }  // namespace lattice::kernels

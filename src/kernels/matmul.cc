@@ -13,8 +13,7 @@
 #include "kernels/arena.h"
 #include "kernels/fetch_ahead.h"
 #include "kernels/isa.h"
-#include "kernels/matmul_bf16.h"
-#include "kernels/matmul_vnni.h"
+#include "kernels/matmul_avx512.h"
 #include "kernels/product_blocks.h"
 #include "kernels/vec-inl.h"
 
@@ -157,31 +156,37 @@ void Product(const MatMul& p, int64_t first, int64_t last) {
                     });
 }
 
-// The exact sum of one row of W with one plane of a row of x.
-HWY_INLINE int64_t PlaneDot(const int8_t* w, const int8_t* x, int64_t cols) {
+// One row of W with one row of x.
+HWY_INLINE float IntegerDot(const int8_t* w, const int16_t* x, int64_t cols) {
   const hn::ScalableTag<int16_t> d;
   const hn::Rebind<int8_t, decltype(d)> narrow;
   const hn::RepartitionToWide<decltype(d)> wide;
   const int64_t N = hn::Lanes(d);
-  auto even = hn::Zero(wide), odd = hn::Zero(wide);
+  // A lane holds 1,040 of the largest products.
+  const int64_t most = 1024 * static_cast<int64_t>(hn::Lanes(wide));
+  const F32 f32;
+  auto sums = hn::Zero(f32);
   int64_t k = 0;
-  for (; k + N <= cols; k += N) {
-    const auto a = hn::PromoteTo(d, hn::LoadU(narrow, w + k)), b = hn::PromoteTo(d, hn::LoadU(narrow, x + k));
-    even = hn::ReorderWidenMulAccumulate(wide, a, b, even, odd);
+  while (k + N <= cols) {
+    auto even = hn::Zero(wide), odd = hn::Zero(wide);
+    for (const int64_t end = std::min(cols, k + most); k + N <= end; k += N) {
+      const auto a = hn::PromoteTo(d, hn::LoadU(narrow, w + k));
+      even = hn::ReorderWidenMulAccumulate(wide, a, hn::LoadU(d, x + k), even, odd);
+    }
+    sums = hn::Add(sums, hn::Add(hn::ConvertTo(f32, even), hn::ConvertTo(f32, odd)));
   }
-  int64_t sum = hn::GetLane(hn::SumOfLanes(wide, hn::Add(even, odd)));
-  for (; k < cols; ++k) sum += int64_t{w[k]} * x[k];
-  return sum;
+  int64_t rest = 0;
+  for (; k < cols; ++k) rest += int64_t{w[k]} * x[k];
+  return hn::GetLane(hn::SumOfLanes(f32, sums)) + static_cast<float>(rest);
 }
 
 void ProductInt8(const MatMul& p, int64_t first, int64_t last) {
-  const int64_t cols = p.w.cols, stride = Int8Rows::Stride(cols);
+  const int64_t cols = p.w.cols, stride = Rows16::Stride(cols);
   for (int64_t row = first; row < last; ++row) {
     const int8_t* w = static_cast<const int8_t*>(p.w.data) + row * cols;
     for (int64_t m = 0; m < p.count; ++m) {
-      const int64_t sum =
-          128 * PlaneDot(w, p.x8.high + m * stride, cols) + PlaneDot(w, p.x8.low + m * stride, cols);
-      p.y[m * p.w.rows + row] = static_cast<float>(sum) * (p.x8.scales[m] * p.w.scales[row]);
+      p.y[m * p.w.rows + row] =
+          IntegerDot(w, p.x16.data + m * stride, cols) * (p.x16.scales[m] * p.w.scales[row]);
     }
   }
 }
@@ -205,50 +210,33 @@ HWY_INLINE float LargestSize(const float* x, int64_t n) {
   return largest + bad;
 }
 
-void QuantizeRow(const float* x, int64_t cols, int8_t* high, int8_t* low, float* scale, int64_t* sum) {
+void QuantizeRow(const float* x, int64_t cols, int16_t* out, float* scale) {
   constexpr float kRange = 127 * 128;
   const float largest = LargestSize(x, cols);
-  *sum = 0;
-  std::fill(high + cols, high + Int8Rows::Stride(cols), int8_t{0});
-  std::fill(low + cols, low + Int8Rows::Stride(cols), int8_t{0});
+  std::fill(out + cols, out + Rows16::Stride(cols), int16_t{0});
   // The smallest denormals have no inverse; they are as good as zero.
   if (!std::isfinite(largest) || largest < std::numeric_limits<float>::min() * kRange) {
-    std::fill(high, high + cols, int8_t{0});
-    std::fill(low, low + cols, int8_t{0});
+    std::fill(out, out + cols, int16_t{0});
     *scale = std::isfinite(largest) ? 0 : std::numeric_limits<float>::quiet_NaN();
     return;
   }
   *scale = largest / kRange;
   const float inverse = kRange / largest;
   const F32 d;
-  const hn::RebindToSigned<F32> d32;
-  const hn::Rebind<int8_t, F32> d8;
+  const hn::Rebind<int16_t, F32> d16;
   const int64_t N = hn::Lanes(d);
-  auto total = hn::Zero(d32);
   int64_t i = 0;
   for (; i + N <= cols; i += N) {
     const auto a = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, inverse)));
-    const auto top = hn::ShiftRight<7>(hn::Add(a, hn::Set(d32, 64)));
-    hn::StoreU(hn::DemoteTo(d8, top), d8, high + i);
-    hn::StoreU(hn::DemoteTo(d8, hn::Sub(a, hn::ShiftLeft<7>(top))), d8, low + i);
-    total = hn::Add(total, a);
+    hn::StoreU(hn::DemoteTo(d16, a), d16, out + i);
   }
-  *sum = hn::GetLane(hn::SumOfLanes(d32, total));
-  for (; i < cols; ++i) {
-    const int32_t a = static_cast<int32_t>(std::nearbyint(x[i] * inverse));
-    const int32_t top = (a + 64) >> 7;
-    high[i] = static_cast<int8_t>(top);
-    low[i] = static_cast<int8_t>(a - 128 * top);
-    *sum += a;
-  }
+  for (; i < cols; ++i) out[i] = static_cast<int16_t>(std::nearbyint(x[i] * inverse));
 }
 
-void Quantize(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last) {
-  const int64_t stride = Int8Rows::Stride(cols);
-  for (int64_t m = first; m < last; ++m) {
-    QuantizeRow(x + m * cols, cols, out.high + m * stride, out.low + m * stride, out.scales + m,
-                out.sums + m);
-  }
+void Quantize(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last) {
+  const int64_t stride = Rows16::Stride(cols);
+  for (int64_t m = first; m < last; ++m)
+    QuantizeRow(x + m * cols, cols, out.data + m * stride, out.scales + m);
 }
 
 void ProductF32(const MatMul& p, int64_t first, int64_t last) { Product<float>(p, first, last); }
@@ -286,11 +274,12 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
     case WeightFormat::kBf16:
       return HasBf16() ? MatMulBf16(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
     case WeightFormat::kInt8:
-      return HasVnni() ? MatMulVnni(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductInt8)(p, first, last);
+      return HasVnni() && p.w.cols <= kMostVnniColumns ? MatMulVnni(p, first, last)
+                                                       : HWY_DYNAMIC_DISPATCH(ProductInt8)(p, first, last);
   }
 }
 
-void QuantizeRows(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last) {
+void QuantizeRows(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(Quantize)(x, cols, out, first, last);
 }
@@ -300,7 +289,7 @@ bool WantsBf16Rows() {
   return HasBf16();
 }
 
-void RoundRows(const float* x, int64_t cols, const Bf16Rows& out, int64_t first, int64_t last) {
+void RoundRows(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last) {
   RoundRowsBf16(x, cols, out, first, last);
 }
 

@@ -6,9 +6,10 @@
 //
 //   kF32          float32 products and sums.
 //   kBf16         exact products, float32 sums. Where the CPU multiplies bf16, activations are rounded to it
-//                 once (Bf16Rows); elsewhere the weight is widened and activations stay as they are.
-//   kInt8         W[r,c] = scales[r] q[r,c]. Activations are rounded once to 15-bit integers, in two planes
-//                 of 8 bits (Int8Rows), and the sum is exact.
+//                 once; elsewhere the weight is widened and activations stay as they are.
+//   kInt8         W[r,c] = scales[r] q[r,c]. Activations are rounded once to 15-bit integers with a factor
+//   per
+//                 row. Products and partial sums are exact; at most 16 of those are added in float32.
 #ifndef LATTICE_KERNELS_MATMUL_H_
 #define LATTICE_KERNELS_MATMUL_H_
 
@@ -28,40 +29,31 @@ struct WeightMatrix {
   int64_t Bytes() const;
 };
 
-// x[m,c] = scales[m] (128 high[m,c] + low[m,c]), both planes [rows, Stride(cols)] padded with zeros.
-struct Int8Rows {
-  int8_t* high = nullptr;
-  int8_t* low = nullptr;
-  float* scales = nullptr;
-  int64_t* sums = nullptr;  // of 128 high + low over a row
-
-  static constexpr int64_t kStep = 64;
-  static constexpr int64_t Stride(int64_t cols) { return (cols + kStep - 1) / kStep * kStep; }
-};
-
-// Rounds rows [first, last) of x [*, cols]. A row with a value that is not finite gives NaN products.
-void QuantizeRows(const float* x, int64_t cols, const Int8Rows& out, int64_t first, int64_t last);
-
-// Activations rounded to bf16, [rows, Stride(cols)] padded with zeros.
-struct Bf16Rows {
-  uint16_t* data = nullptr;
+// Activations in 16 bits, [rows, Stride(cols)] padded with zeros: bf16, or integers x[m,c] = scales[m]
+// data[m,c].
+struct Rows16 {
+  int16_t* data = nullptr;
+  float* scales = nullptr;  // [rows], of integers
 
   static constexpr int64_t kStep = 32;
   static constexpr int64_t Stride(int64_t cols) { return (cols + kStep - 1) / kStep * kStep; }
 };
 
+// Rounds rows [first, last) of x [*, cols] to integers, |data| <= 127 * 128. A row with a value that is not
+// finite gives NaN products.
+void QuantizeRows(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last);
+
 // Whether kBf16 takes x16 here, or x.
 bool WantsBf16Rows();
 
-// Rounds rows [first, last) of x [*, cols] to the nearest; only where WantsBf16Rows().
-void RoundRows(const float* x, int64_t cols, const Bf16Rows& out, int64_t first, int64_t last);
+// Rounds rows [first, last) of x [*, cols] to bf16, ties to even; only where WantsBf16Rows().
+void RoundRows(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last);
 
 struct MatMul {
   WeightMatrix w;
   int64_t count = 0;         // rows of x and y
   const float* x = nullptr;  // [count, cols], for kF32, and for kBf16 without WantsBf16Rows()
-  Int8Rows x8 = {};          // for kInt8
-  Bf16Rows x16 = {};         // for kBf16
+  Rows16 x16 = {};           // for kInt8, and for kBf16 with WantsBf16Rows()
   float* y = nullptr;        // [count, rows]
 };
 

@@ -136,6 +136,19 @@ TEST_P(MatMulOfIsa, RoundedActivationsGiveExactProducts) {
   }
 }
 
+TEST_P(MatMulOfIsa, LargestIntegersDoNotOverflow) {
+  for (const int64_t cols : {1040, 16384, 40000}) {
+    Operands o({WeightFormat::kInt8, 4, cols, 2});
+    std::fill(o.int8.begin(), o.int8.end(), int8_t{127});
+    std::fill(o.scales.begin(), o.scales.end(), 1.0f);
+    std::fill(o.w.begin(), o.w.end(), 127.0f);
+    std::fill(o.x.begin(), o.x.end(), -3.0f);
+    o.Convert();
+    const std::vector<float> y = o.Compute(4);
+    for (const float value : y) ASSERT_NEAR(value / o.Exact(0, 0), 1, 1e-5) << cols;
+  }
+}
+
 TEST_P(MatMulOfIsa, QuantizedRowsKeepFifteenBitsAndNan) {
   Operands o({WeightFormat::kInt8, 4, 70, 3});
   Random(3).FillNormal(o.x, 0, 1);
@@ -145,7 +158,7 @@ TEST_P(MatMulOfIsa, QuantizedRowsKeepFifteenBitsAndNan) {
   float largest = 0;
   for (int i = 0; i < 70; ++i) largest = std::max(largest, std::fabs(o.x[i]));
   for (int i = 0; i < 70; ++i) {
-    EXPECT_NEAR(o.p.x8.scales[0] * (128 * o.p.x8.high[i] + o.p.x8.low[i]), o.x[i], largest / 32000);
+    EXPECT_NEAR(o.p.x16.scales[0] * o.p.x16.data[i], o.x[i], largest / 32000);
   }
   const std::vector<float> y = o.Compute(4);
   EXPECT_EQ(y[4], 0);
