@@ -71,7 +71,7 @@ HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t
     FloatVec row[R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) row[r] = LoadWeights(d, w + r * cols + k);
-    if (k % kAheadStep == 0) ahead.Step();
+    if (R > 1 && k % kAheadStep == 0) ahead.Step();
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
       const FloatVec column = hn::LoadU(d, x + c * cols + k);
@@ -113,7 +113,7 @@ HWY_INLINE void LastColumns(int64_t left, const W* w, const float* x, int64_t co
 template <int R, typename W>
 void Rows(const MatMul& p, const W* w, int64_t row, int64_t first, int64_t last) {
   const int64_t cols = p.w.cols, tiles = (last - first + kColumns - 1) / kColumns;
-  FetchAhead ahead(w + R * cols, R * cols * static_cast<int64_t>(sizeof(W)),
+  FetchAhead ahead(w, R * cols * static_cast<int64_t>(sizeof(W)),
                    std::max<int64_t>(1, cols / kAheadStep) * tiles);
   int64_t m = first;
   for (; m + kColumns <= last; m += kColumns) {

@@ -112,7 +112,7 @@ LATTICE_AVX512 void Tile(const MatMul& p, int64_t row, int64_t m, FetchAhead& ah
   int64_t k = 0;
   for (; k + kStep <= cols; k += kStep) {
     Add<F, R, C>(w + k, cols, x + k, stride, ~__mmask32{0}, sum);
-    ahead.Step();
+    if constexpr (R > 1) ahead.Step();
   }
   if (k < cols) Add<F, R, C>(w + k, cols, x + k, stride, (__mmask32{1} << (cols - k)) - 1, sum);
 #pragma GCC unroll 8
@@ -136,7 +136,7 @@ template <class F, int R>
 LATTICE_AVX512 void Rows(const MatMul& p, int64_t row, int64_t first, int64_t last) {
   const int64_t bytes = R * p.w.cols * static_cast<int64_t>(sizeof(typename F::Weight));
   const int64_t tiles = (last - first + kColumns - 1) / kColumns;
-  FetchAhead ahead(static_cast<const char*>(p.w.data) + (row / R + 1) * bytes, bytes,
+  FetchAhead ahead(static_cast<const typename F::Weight*>(p.w.data) + row * p.w.cols, bytes,
                    std::max<int64_t>(1, p.w.cols / kStep) * tiles);
   int64_t m = first;
   for (; m + kColumns <= last; m += kColumns) Tile<F, R, kColumns>(p, row, m, ahead);

@@ -98,10 +98,10 @@ void Pass::Project(const float* x, int64_t rows, std::initializer_list<Projectio
     products[count] = w_.activations.Times(w, projection.y);
     ends[count++] = total += w.rows;
   }
-  // Enough pieces for threads of unequal speed; of many tokens, no more rows of W than stay in the L2 cache.
-  constexpr int64_t kTile = 8, kCachedRows = 64;
+  // Enough pieces for threads of unequal speed, but long ones: a thread fetches ahead what it will need.
+  constexpr int64_t kTile = 8;
   const int64_t share = (total / (threads_.threads() * 4) + kTile) / kTile * kTile;
-  threads_.For(total, rows > 1 ? std::min(share, kCachedRows) : share, [&](int64_t first, int64_t last) {
+  threads_.For(total, share, [&](int64_t first, int64_t last) {
     int64_t begin = 0;
     for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
       if (first >= ends[i]) continue;
