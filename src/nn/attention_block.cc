@@ -3,6 +3,7 @@
 
 #include "nn/feed_forward.h"
 #include "nn/layers.h"
+#include "nn/projections.h"
 #include "ops/recurrence.h"
 
 namespace lattice::nn {
@@ -14,10 +15,8 @@ class AttentionBlock : public Block {
       : config_(config),
         feed_forward_(config, parameter),
         norm_(parameter("mix_norm.weight")),
-        q_(parameter("mixer.q.weight")),
-        k_(parameter("mixer.k.weight")),
-        v_(parameter("mixer.v.weight")),
-        out_(parameter("mixer.out.weight")) {}
+        in_({parameter("mixer.q.weight"), parameter("mixer.k.weight"), parameter("mixer.v.weight")}),
+        out_({parameter("mixer.out.weight")}) {}
 
   at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
     const at::Tensor x = input + Attend(RmsNorm(input, norm_, config_.norm_eps), state);
@@ -25,8 +24,8 @@ class AttentionBlock : public Block {
   }
 
  private:
-  at::Tensor Heads(const at::Tensor& u, const at::Tensor& weight) const {
-    return Linear(u, weight).view({u.size(0), u.size(1), config_.heads, config_.HeadDim()});
+  at::Tensor Heads(const at::Tensor& x) const {
+    return Wide(x).view({x.size(0), x.size(1), config_.heads, config_.HeadDim()});
   }
 
   at::Tensor Attend(const at::Tensor& u, BlockState* state) const {
@@ -37,20 +36,22 @@ class AttentionBlock : public Block {
       past_v = state->values;
       position = state->keys.size(1);
     }
-    const at::Tensor q = Rotate(Heads(u, q_), position, config_.rope_theta);
-    const at::Tensor k = Rotate(Heads(u, k_), position, config_.rope_theta);
-    const auto [y, keys, values] = Attention(q, k, Heads(u, v_), past_k, past_v);
+    const std::vector<at::Tensor> projected = in_(u);
+    const at::Tensor q = Rotate(Heads(projected[0]), position, config_.rope_theta);
+    const at::Tensor k = Rotate(Heads(projected[1]), position, config_.rope_theta);
+    const auto [y, keys, values] = Attention(q, k, Heads(projected[2]), past_k, past_v);
     if (state != nullptr) {
       state->keys = keys.detach();
       state->values = values.detach();
       state->position += u.size(1);
     }
-    return Linear(y.reshape(u.sizes()), out_);
+    return Wide(out_.One(y.reshape(u.sizes())));
   }
 
   const model::ModelConfig config_;
   FeedForward feed_forward_;
-  at::Tensor norm_, q_, k_, v_, out_;
+  at::Tensor norm_;
+  Projections in_, out_;
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include "nn/block.h"
 #include "nn/layers.h"
+#include "nn/projections.h"
+#include "ops/swiglu.h"
 
 namespace lattice::nn {
 
@@ -12,18 +14,19 @@ class FeedForward {
   FeedForward(const model::ModelConfig& config, const Lookup& parameter)
       : eps_(config.norm_eps),
         norm_(parameter("ffn_norm.weight")),
-        gate_(parameter("ffn.gate.weight")),
-        up_(parameter("ffn.up.weight")),
-        down_(parameter("ffn.down.weight")) {}
+        gate_up_({parameter("ffn.gate.weight"), parameter("ffn.up.weight")}),
+        down_({parameter("ffn.down.weight")}) {}
 
-  // What is added to the stream x.
+  // What is added to the stream x: down(silu(gate(u)) * up(u)) with u = norm(x).
   at::Tensor operator()(const at::Tensor& x) const {
-    return SwiGlu(RmsNorm(x, norm_, eps_), gate_, up_, down_);
+    const std::vector<at::Tensor> hidden = gate_up_(RmsNorm(x, norm_, eps_));
+    return Wide(down_.One(SiluTimes(hidden[0], hidden[1])));
   }
 
  private:
   double eps_;
-  at::Tensor norm_, gate_, up_, down_;
+  at::Tensor norm_;
+  Projections gate_up_, down_;
 };
 
 // The two kinds of block, see MakeBlock.

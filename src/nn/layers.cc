@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "ops/row_norm.h"
-#include "ops/swiglu.h"
 
 namespace lattice::nn {
 namespace {
@@ -17,6 +16,8 @@ thread_local bool bf16_active = false;
 Bf16Scope::Bf16Scope(bool on) : before_(bf16_active) { bf16_active = on; }
 Bf16Scope::~Bf16Scope() { bf16_active = before_; }
 bool Bf16Scope::active() { return bf16_active; }
+
+at::Tensor Wide(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) {
   if (!bf16_active) return at::linear(x, weight);
@@ -34,10 +35,6 @@ at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind) {
       return x * (1 / std::sqrt(static_cast<double>(x.size(-1))));
   }
   return x;
-}
-
-at::Tensor SwiGlu(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down) {
-  return Linear(SiluTimes(Linear(x, gate), Linear(x, up)), down);
 }
 
 at::Tensor Rotate(const at::Tensor& x, int64_t first, double theta, int64_t period) {

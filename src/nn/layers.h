@@ -23,15 +23,15 @@ class Bf16Scope {
   bool before_;
 };
 
+// bfloat16 as float32; other types stay.
+at::Tensor Wide(const at::Tensor& x);
+
 // x W^T with W [out, in].
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
 
 // Normalisation of queries, keys or values over the last dimension: to length 1, or divided by its square
 // root.
 at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind);
-
-// down(silu(gate(x)) * up(x))
-at::Tensor SwiGlu(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down);
 
 // Rotary positions on the last dimension of x [B,T,H,D], pairs (i, i + D/2); token t stands at first + t.
 at::Tensor Rotate(const at::Tensor& x, int64_t first, double theta, int64_t period = 0);

@@ -8,6 +8,7 @@
 #include "nn/gates.h"
 #include "nn/layers.h"
 #include "nn/probe.h"
+#include "nn/projections.h"
 #include "ops/recurrence.h"
 #include "ops/short_conv.h"
 
@@ -49,6 +50,8 @@ class MemoryBlock : public Block {
       : config_(config),
         mixer_(model::FindMixer(config.mixer)),
         gates_(config, mixer_, parameter),
+        in_({parameter("mixer.qk.weight"), parameter("mixer.v.weight"), parameter("mixer.gate.weight")}),
+        out_({parameter("mixer.out.weight")}),
         feed_forward_(config, parameter) {
     const auto conv = [&](const std::string& name) {
       return Conv{parameter(name + ".weight"), parameter(name + ".bias")};
@@ -56,17 +59,13 @@ class MemoryBlock : public Block {
     pre_norm_ = parameter("pre_norm.weight");
     pre_conv_ = conv("pre_conv");
     mix_norm_ = parameter("mix_norm.weight");
-    qk_ = parameter("mixer.qk.weight");
     conv_q_ = conv("mixer.conv_q");
     conv_k_ = conv("mixer.conv_k");
-    v_ = parameter("mixer.v.weight");
     if (mixer_.conv_v) conv_v_ = conv("mixer.conv_v");
-    gate_ = parameter("mixer.gate.weight");
     if (mixer_.skip) skip_ = parameter("mixer.skip");
     if (mixer_.learned_state) state0_ = parameter("mixer.state0");
     out_norm_weight_ = parameter("mixer.out_norm.weight");
     out_norm_bias_ = parameter("mixer.out_norm.bias");
-    out_ = parameter("mixer.out.weight");
   }
 
   at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
@@ -92,8 +91,7 @@ class MemoryBlock : public Block {
     return config_.rope_period > 0 ? Rotate(x, position, config_.rope_theta, config_.rope_period) : x;
   }
 
-  at::Tensor Values(const at::Tensor& u, BlockState* state) const {
-    at::Tensor v = Linear(u, v_);
+  at::Tensor Values(at::Tensor v, BlockState* state) const {
     if (mixer_.conv_v) {
       at::Tensor* past = state == nullptr ? nullptr : &state->conv_v;
       const at::Tensor mixed = Activate(conv_v_(v, past));
@@ -105,19 +103,20 @@ class MemoryBlock : public Block {
 
   // u [B,T,C], normalised, to what is added to the stream.
   at::Tensor Mix(const at::Tensor& u, BlockState* state) const {
-    const at::Tensor qk = Linear(u, qk_);
+    const std::vector<at::Tensor> projected = in_(u);
+    const at::Tensor qk = Wide(projected[0]);
     at::Tensor* past = state == nullptr ? nullptr : &state->conv_qk;
     const int64_t position = state == nullptr ? 0 : state->position;
     const at::Tensor q = QueryOrKey(conv_q_, qk, past, position);
     const at::Tensor k = QueryOrKey(conv_k_, qk, past, position);
     conv_q_.Advance(qk, past);
-    const at::Tensor v = Values(u, state);
+    const at::Tensor v = Values(Wide(projected[1]), state);
     at::Tensor y = Remember(q, k, v, gates_.Forward(u), state);
     if (mixer_.skip) y = y + skip_.unsqueeze(-1) * v;
     if (state != nullptr) state->position += u.size(1);
     y = at::layer_norm(y.reshape(u.sizes()), {config_.width}, out_norm_weight_, out_norm_bias_,
                        config_.norm_eps);
-    return Linear(at::gelu(Linear(u, gate_)) * y, out_);
+    return Wide(out_.One(at::gelu(Wide(projected[2])) * y));
   }
 
   std::optional<at::Tensor> InitialState(int64_t batch, const BlockState* state) const {
@@ -158,8 +157,9 @@ class MemoryBlock : public Block {
   const model::ModelConfig config_;
   const model::MixerInfo& mixer_;
   Gates gates_;
+  Projections in_, out_;
   FeedForward feed_forward_;
-  at::Tensor pre_norm_, mix_norm_, qk_, v_, gate_, skip_, state0_, out_norm_weight_, out_norm_bias_, out_;
+  at::Tensor pre_norm_, mix_norm_, skip_, state0_, out_norm_weight_, out_norm_bias_;
   Conv pre_conv_, conv_q_, conv_k_, conv_v_;
 };
 

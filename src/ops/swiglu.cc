@@ -4,7 +4,10 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "kernels/swiglu.h"
+#include "ops/storage.h"
 
 namespace lattice {
 namespace {
@@ -17,9 +20,9 @@ class SiluTimesFunction : public torch::autograd::Function<SiluTimesFunction> {
                             const at::Tensor& b_in) {
     const at::Tensor a = a_in.contiguous(), b = b_in.contiguous();
     at::Tensor y = at::empty_like(a);
-    AT_DISPATCH_FLOATING_TYPES(a.scalar_type(), "lattice_swiglu", [&] {
-      const scalar_t *pa = a.const_data_ptr<scalar_t>(), *pb = b.const_data_ptr<scalar_t>();
-      scalar_t* py = y.mutable_data_ptr<scalar_t>();
+    WithStorage(a.scalar_type(), [&]<typename S>(S) {
+      const S *pa = DataOf<S>(a), *pb = DataOf<S>(b);
+      S* py = MutableDataOf<S>(y);
       at::parallel_for(0, a.numel(), kGrain, [&](int64_t first, int64_t last) {
         kernels::SwiGluForward(pa + first, pb + first, last - first, py + first);
       });
@@ -32,16 +35,22 @@ class SiluTimesFunction : public torch::autograd::Function<SiluTimesFunction> {
                                                  torch::autograd::variable_list grads) {
     const auto saved = ctx->get_saved_variables();
     const at::Tensor &a = saved[0], &b = saved[1], dy = grads[0].contiguous();
-    at::Tensor da = at::empty_like(a), db = at::empty_like(b);
-    AT_DISPATCH_FLOATING_TYPES(a.scalar_type(), "lattice_swiglu_backward", [&] {
-      const scalar_t *pa = a.const_data_ptr<scalar_t>(), *pb = b.const_data_ptr<scalar_t>();
-      const scalar_t* g = dy.const_data_ptr<scalar_t>();
-      scalar_t *pda = da.mutable_data_ptr<scalar_t>(), *pdb = db.mutable_data_ptr<scalar_t>();
-      at::parallel_for(0, a.numel(), kGrain, [&](int64_t first, int64_t last) {
-        kernels::SwiGluBackward(pa + first, pb + first, g + first, last - first, pda + first, pdb + first);
+    const int64_t width = a.size(-1), rows = a.numel() / width;
+    std::vector<int64_t> shape = a.sizes().vec();
+    shape.back() = 2 * width;
+    // Side by side, so that the products that made a and b can take both as one matrix.
+    const at::Tensor both = at::empty(shape, a.options());
+    WithStorage(a.scalar_type(), [&]<typename S>(S) {
+      const S *pa = DataOf<S>(a), *pb = DataOf<S>(b), *g = DataOf<S>(dy);
+      S* out = MutableDataOf<S>(both);
+      at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / width), [&](int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; ++row) {
+          const int64_t at = row * width;
+          kernels::SwiGluBackward(pa + at, pb + at, g + at, width, out + 2 * at, out + 2 * at + width);
+        }
       });
     });
-    return {da, db};
+    return {both.narrow(-1, 0, width), both.narrow(-1, width, width)};
   }
 };
 

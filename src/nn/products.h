@@ -1,0 +1,22 @@
+// The three matrix products of a linear layer y = x W^T, x [N,in], W [out,in], y and g [N,out]. All operands
+// of one type; sums are float32 or wider.
+//
+// On AMD CPUs large float32 products go to oneDNN: MKL, which torch calls, runs its AVX2 code there and is a
+// quarter slower. The choice depends on the CPU and the sizes only, so a run can be repeated.
+#ifndef LATTICE_NN_PRODUCTS_H_
+#define LATTICE_NN_PRODUCTS_H_
+
+#include <ATen/core/Tensor.h>
+
+namespace lattice::nn {
+
+// x W^T
+at::Tensor OutputProduct(const at::Tensor& x, const at::Tensor& weight);
+// g W
+at::Tensor InputGradient(const at::Tensor& g, const at::Tensor& weight);
+// g^T x
+at::Tensor WeightGradient(const at::Tensor& g, const at::Tensor& x);
+
+}  // namespace lattice::nn
+
+#endif  // LATTICE_NN_PRODUCTS_H_
