@@ -11,6 +11,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "kernels/isa.h"
+#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -51,6 +52,14 @@ HWY_INLINE FloatVec Erf(F32 d, FloatVec x) {
 
 void AddToVec(const float* x, int64_t n, float* y) {
   Map(x, n, y, [](F32, FloatVec a, FloatVec b) { return hn::Add(a, b); });
+}
+
+void AddToBf16(const uint16_t* x, int64_t n, float* y) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) hn::StoreU(hn::Add(LoadAs(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  for (; i < n; ++i) y[i] += Get(x[i]);
 }
 
 void Silu(float* x, int64_t n) {
@@ -131,6 +140,7 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 HWY_EXPORT(AddToVec);
+HWY_EXPORT(AddToBf16);
 HWY_EXPORT(Silu);
 HWY_EXPORT(Gelu);
 HWY_EXPORT(SigmoidPow);
@@ -140,6 +150,10 @@ HWY_EXPORT(AttendRow);
 void AddTo(const float* x, int64_t n, float* y) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(AddToVec)(x, n, y);
+}
+void AddTo(const uint16_t* x, int64_t n, float* y) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(AddToBf16)(x, n, y);
 }
 void SiluInPlace(float* x, int64_t n) {
   InitIsa();

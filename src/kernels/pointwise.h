@@ -1,4 +1,5 @@
-// What stands between the matrix products of a model at inference. Everything is contiguous float32.
+// What stands between the matrix products of a model at inference. Everything is contiguous float32 unless it
+// says otherwise.
 #ifndef LATTICE_KERNELS_POINTWISE_H_
 #define LATTICE_KERNELS_POINTWISE_H_
 
@@ -6,8 +7,9 @@
 
 namespace lattice::kernels {
 
-// y += x
+// y += x; uint16_t holds the bits of bfloat16.
 void AddTo(const float* x, int64_t n, float* y);
+void AddTo(const uint16_t* x, int64_t n, float* y);
 // x = x / (1 + exp(-x))
 void SiluInPlace(float* x, int64_t n);
 // y = gelu(gate) y with gelu(x) = x (1 + erf(x / sqrt 2)) / 2; erf to 1.5e-7.

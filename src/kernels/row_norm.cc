@@ -6,56 +6,67 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "kernels/isa.h"
+#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <typename T>
-HWY_INLINE T Dot3(const T* a, const T* b, const T* w, int64_t n) {
+template <typename T, typename S>
+HWY_INLINE T Dot3(const T* a, const S* b, const T* w, int64_t n) {
   const hn::ScalableTag<T> d;
   const int64_t N = hn::Lanes(d);
   auto sum = hn::Zero(d);
   int64_t i = 0;
   for (; i + N <= n; i += N) {
-    const auto x = hn::LoadU(d, a + i);
-    const auto y = w == nullptr ? hn::LoadU(d, b + i) : hn::Mul(hn::LoadU(d, b + i), hn::LoadU(d, w + i));
-    sum = hn::MulAdd(x, y, sum);
+    auto y = LoadAs(d, b + i);
+    if (w != nullptr) y = hn::Mul(y, hn::LoadU(d, w + i));
+    sum = hn::MulAdd(hn::LoadU(d, a + i), y, sum);
   }
   T total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total += a[i] * (w == nullptr ? b[i] : b[i] * w[i]);
+  for (; i < n; ++i) total += a[i] * (w == nullptr ? Get(b[i]) : Get(b[i]) * w[i]);
   return total;
 }
 
-// out = a x + b y w over a row, w null: ones.
-template <typename T>
-HWY_INLINE void Combine(T a, const T* x, T b, const T* y, const T* w, int64_t n, T* out) {
+template <typename T, typename S>
+HWY_INLINE void Sum(const T* x, const S* y, int64_t n, T* out) {
+  const hn::ScalableTag<T> d;
+  const int64_t N = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) hn::StoreU(hn::Add(hn::LoadU(d, x + i), LoadAs(d, y + i)), d, out + i);
+  for (; i < n; ++i) out[i] = x[i] + Get(y[i]);
+}
+
+// out = a x w over a row, w null: ones.
+template <typename T, typename S>
+HWY_INLINE void Scale(T a, const T* x, const T* w, int64_t n, S* out) {
   const hn::ScalableTag<T> d;
   const int64_t N = hn::Lanes(d);
   int64_t i = 0;
   for (; i + N <= n; i += N) {
-    auto term = hn::Mul(hn::Set(d, b), hn::LoadU(d, y + i));
-    if (w != nullptr) term = hn::Mul(term, hn::LoadU(d, w + i));
-    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + i), term), d, out + i);
+    auto y = hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i));
+    if (w != nullptr) y = hn::Mul(y, hn::LoadU(d, w + i));
+    StoreAs(y, d, out + i);
   }
-  for (; i < n; ++i) out[i] = std::fma(a, x[i], w == nullptr ? b * y[i] : b * y[i] * w[i]);
+  for (; i < n; ++i) Put(w == nullptr ? a * x[i] : a * x[i] * w[i], out + i);
 }
 
 // out += a x y
-template <typename T>
-HWY_INLINE void AddScaledProduct(T a, const T* x, const T* y, int64_t n, T* out) {
+template <typename T, typename S>
+HWY_INLINE void AddScaledProduct(T a, const T* x, const S* y, int64_t n, T* out) {
   const hn::ScalableTag<T> d;
   const int64_t N = hn::Lanes(d);
   int64_t i = 0;
   for (; i + N <= n; i += N) {
     const auto ax = hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i));
-    hn::StoreU(hn::MulAdd(ax, hn::LoadU(d, y + i), hn::LoadU(d, out + i)), d, out + i);
+    hn::StoreU(hn::MulAdd(ax, LoadAs(d, y + i), hn::LoadU(d, out + i)), d, out + i);
   }
-  for (; i < n; ++i) out[i] = std::fma(a * x[i], y[i], out[i]);
+  for (; i < n; ++i) out[i] = std::fma(a * x[i], Get(y[i]), out[i]);
 }
 
 template <typename T>
@@ -64,41 +75,90 @@ HWY_INLINE T InverseLength(const RowNorm<T>& p, const T* x) {
 }
 
 template <typename T>
-HWY_INLINE void Forward(const RowNorm<T>& p, T* y, int64_t first, int64_t last) {
-  const int64_t end = std::min(p.rows, last * RowNorm<T>::kTileRows);
-  for (int64_t row = first * RowNorm<T>::kTileRows; row < end; ++row) {
-    const T* x = p.x + row * p.width;
-    Combine(T(0), x, InverseLength(p, x), x, p.weight, p.width, y + row * p.width);
+HWY_INLINE void ForwardRow(const RowNormForward<T>& p, int64_t row) {
+  const int64_t n = p.width, at = row * n;
+  const T* x = p.x + at;
+  if (p.sum != nullptr) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (p.delta.bf16 != nullptr) Sum(x, p.delta.bf16 + at, n, p.sum + at);
+    }
+    if (p.delta.wide != nullptr) Sum(x, p.delta.wide + at, n, p.sum + at);
+    x = p.sum + at;
   }
+  const T r = InverseLength(p, x);
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.y.bf16 != nullptr) Scale(r, x, p.weight, n, p.y.bf16 + at);
+  }
+  if (p.y.wide != nullptr) Scale(r, x, p.weight, n, p.y.wide + at);
 }
 
-// With g = dy w: dx = r g - (share r^3 <g, x>) x, dw += r x dy.
-template <typename T>
-HWY_INLINE void Backward(const RowNorm<T>& p, const T* dy, T* dx, T* partial, int64_t first, int64_t last) {
-  for (int64_t tile = first; tile < last; ++tile) {
-    T* dw = p.weight == nullptr ? nullptr : partial + tile * p.width;
-    if (dw != nullptr) std::fill(dw, dw + p.width, T(0));
-    const int64_t end = std::min(p.rows, (tile + 1) * RowNorm<T>::kTileRows);
-    for (int64_t row = tile * RowNorm<T>::kTileRows; row < end; ++row) {
-      const T *x = p.x + row * p.width, *g = dy + row * p.width;
-      const T r = InverseLength(p, x);
-      const T along = -p.share * r * r * r * Dot3(x, g, p.weight, p.width);
-      if (dw != nullptr) AddScaledProduct(r, x, g, p.width, dw);
-      Combine(along, x, r, g, p.weight, p.width, dx + row * p.width);
+// dx = along x + r g w + dsum
+template <typename T, typename S>
+HWY_INLINE void Combine(const RowNormBackward<T>& p, T along, T r, const S* g, int64_t at) {
+  const hn::ScalableTag<T> d;
+  const int64_t n = p.width, N = hn::Lanes(d);
+  const T *x = p.sum + at, *w = p.weight, *more = p.dsum == nullptr ? nullptr : p.dsum + at;
+  T* out = p.dx + at;
+  uint16_t* rounded = p.dx_bf16 == nullptr ? nullptr : p.dx_bf16 + at;
+  int64_t i = 0;
+  for (; i + N <= n; i += N) {
+    auto term = hn::Mul(hn::Set(d, r), LoadAs(d, g + i));
+    if (w != nullptr) term = hn::Mul(term, hn::LoadU(d, w + i));
+    auto y = hn::MulAdd(hn::Set(d, along), hn::LoadU(d, x + i), term);
+    if (more != nullptr) y = hn::Add(y, hn::LoadU(d, more + i));
+    hn::StoreU(y, d, out + i);
+    if constexpr (std::is_same_v<T, float>) {
+      if (rounded != nullptr) StoreAs(y, d, rounded + i);
+    }
+  }
+  for (; i < n; ++i) {
+    const T term = w == nullptr ? r * Get(g[i]) : r * Get(g[i]) * w[i];
+    out[i] = std::fma(along, x[i], term) + (more == nullptr ? T(0) : more[i]);
+    if constexpr (std::is_same_v<T, float>) {
+      if (rounded != nullptr) Put(out[i], rounded + i);
     }
   }
 }
 
-void RowNormForwardF32(const RowNorm<float>& p, float* y, int64_t a, int64_t b) { Forward(p, y, a, b); }
-void RowNormForwardF64(const RowNorm<double>& p, double* y, int64_t a, int64_t b) { Forward(p, y, a, b); }
-void RowNormBackwardF32(const RowNorm<float>& p, const float* dy, float* dx, float* partial, int64_t a,
-                        int64_t b) {
-  Backward(p, dy, dx, partial, a, b);
+// With g = dy w: dx = r g - (share r^3 <g, x>) x, dw += r x dy.
+template <typename T, typename S>
+HWY_INLINE void BackwardRow(const RowNormBackward<T>& p, const S* dy, int64_t at, T* dw) {
+  const T* x = p.sum + at;
+  const T r = InverseLength(p, x);
+  const T along = -p.share * r * r * r * Dot3(x, dy, p.weight, p.width);
+  if (dw != nullptr) AddScaledProduct(r, x, dy, p.width, dw);
+  Combine(p, along, r, dy, at);
 }
-void RowNormBackwardF64(const RowNorm<double>& p, const double* dy, double* dx, double* partial, int64_t a,
-                        int64_t b) {
-  Backward(p, dy, dx, partial, a, b);
+
+template <typename T>
+HWY_INLINE void Forward(const RowNormForward<T>& p, int64_t first, int64_t last) {
+  const int64_t end = std::min(p.rows, last * p.kTileRows);
+  for (int64_t row = first * p.kTileRows; row < end; ++row) ForwardRow(p, row);
 }
+
+template <typename T>
+HWY_INLINE void Backward(const RowNormBackward<T>& p, int64_t first, int64_t last) {
+  for (int64_t tile = first; tile < last; ++tile) {
+    T* dw = p.weight == nullptr ? nullptr : p.partial + tile * p.width;
+    if (dw != nullptr) std::fill(dw, dw + p.width, T(0));
+    const int64_t end = std::min(p.rows, (tile + 1) * p.kTileRows);
+    for (int64_t row = tile * p.kTileRows; row < end; ++row) {
+      const int64_t at = row * p.width;
+      if constexpr (std::is_same_v<T, float>) {
+        if (p.dy.bf16 != nullptr) {
+          BackwardRow(p, p.dy.bf16 + at, at, dw);
+          continue;
+        }
+      }
+      BackwardRow(p, p.dy.wide + at, at, dw);
+    }
+  }
+}
+
+void ForwardF32(const RowNormForward<float>& p, int64_t a, int64_t b) { Forward(p, a, b); }
+void ForwardF64(const RowNormForward<double>& p, int64_t a, int64_t b) { Forward(p, a, b); }
+void BackwardF32(const RowNormBackward<float>& p, int64_t a, int64_t b) { Backward(p, a, b); }
+void BackwardF64(const RowNormBackward<double>& p, int64_t a, int64_t b) { Backward(p, a, b); }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -106,28 +166,26 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lattice::kernels {
 
-HWY_EXPORT(RowNormForwardF32);
-HWY_EXPORT(RowNormForwardF64);
-HWY_EXPORT(RowNormBackwardF32);
-HWY_EXPORT(RowNormBackwardF64);
+HWY_EXPORT(ForwardF32);
+HWY_EXPORT(ForwardF64);
+HWY_EXPORT(BackwardF32);
+HWY_EXPORT(BackwardF64);
 
-void RowNormForward(const RowNorm<float>& norm, float* y, int64_t first, int64_t last) {
+void Run(const RowNormForward<float>& p, int64_t first, int64_t last) {
   InitIsa();
-  HWY_DYNAMIC_DISPATCH(RowNormForwardF32)(norm, y, first, last);
+  HWY_DYNAMIC_DISPATCH(ForwardF32)(p, first, last);
 }
-void RowNormForward(const RowNorm<double>& norm, double* y, int64_t first, int64_t last) {
+void Run(const RowNormForward<double>& p, int64_t first, int64_t last) {
   InitIsa();
-  HWY_DYNAMIC_DISPATCH(RowNormForwardF64)(norm, y, first, last);
+  HWY_DYNAMIC_DISPATCH(ForwardF64)(p, first, last);
 }
-void RowNormBackward(const RowNorm<float>& norm, const float* dy, float* dx, float* partial, int64_t first,
-                     int64_t last) {
+void Run(const RowNormBackward<float>& p, int64_t first, int64_t last) {
   InitIsa();
-  HWY_DYNAMIC_DISPATCH(RowNormBackwardF32)(norm, dy, dx, partial, first, last);
+  HWY_DYNAMIC_DISPATCH(BackwardF32)(p, first, last);
 }
-void RowNormBackward(const RowNorm<double>& norm, const double* dy, double* dx, double* partial,
-                     int64_t first, int64_t last) {
+void Run(const RowNormBackward<double>& p, int64_t first, int64_t last) {
   InitIsa();
-  HWY_DYNAMIC_DISPATCH(RowNormBackwardF64)(norm, dy, dx, partial, first, last);
+  HWY_DYNAMIC_DISPATCH(BackwardF64)(p, first, last);
 }
 
 }  // namespace lattice::kernels

@@ -6,66 +6,87 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "kernels/isa.h"
+#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-HWY_INLINE float MaxOf(const float* x, int64_t n) {
+template <typename S>
+HWY_INLINE float MaxOf(const S* x, int64_t n) {
   const hn::ScalableTag<float> d;
   const int64_t N = hn::Lanes(d);
   auto most = hn::Set(d, -INFINITY);
   int64_t i = 0;
-  for (; i + N <= n; i += N) most = hn::Max(most, hn::LoadU(d, x + i));
+  for (; i + N <= n; i += N) most = hn::Max(most, LoadAs(d, x + i));
   float result = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; i < n; ++i) result = std::max(result, x[i]);
+  for (; i < n; ++i) result = std::max(result, Get(x[i]));
   return result;
 }
 
-// x = exp(x - shift); returns the sum.
-HWY_INLINE float ExpSum(float shift, float* x, int64_t n) {
+// y = exp(x - shift); returns the sum. y may be x.
+template <typename S>
+HWY_INLINE float ExpSum(float shift, const S* x, int64_t n, float* y) {
   const hn::ScalableTag<float> d;
   const int64_t N = hn::Lanes(d);
   auto sum = hn::Zero(d);
   int64_t i = 0;
   for (; i + N <= n; i += N) {
-    const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, shift)));
+    const auto e = hn::Exp(d, hn::Sub(LoadAs(d, x + i), hn::Set(d, shift)));
     sum = hn::Add(sum, e);
-    hn::StoreU(e, d, x + i);
+    hn::StoreU(e, d, y + i);
   }
   float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total += x[i] = std::exp(x[i] - shift);
+  for (; i < n; ++i) total += y[i] = std::exp(Get(x[i]) - shift);
   return total;
 }
 
-HWY_INLINE void ScaleRow(float a, float* x, int64_t n) {
+// y = a x; y may be x.
+template <typename S>
+HWY_INLINE void ScaleRow(float a, const float* x, int64_t n, S* y) {
   const hn::ScalableTag<float> d;
   const int64_t N = hn::Lanes(d);
   int64_t i = 0;
-  for (; i + N <= n; i += N) hn::StoreU(hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i)), d, x + i);
-  for (; i < n; ++i) x[i] *= a;
+  for (; i + N <= n; i += N) StoreAs(hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i)), d, y + i);
+  for (; i < n; ++i) Put(a * x[i], y + i);
 }
 
-void Rows(float* logits, const int64_t* targets, int64_t rows, int64_t classes, float scale, float* losses) {
+template <typename S>
+HWY_INLINE void Rows(S* logits, const int64_t* targets, int64_t rows, int64_t classes, float scale,
+                     float* losses) {
+  std::vector<float> wide(std::is_same_v<S, float> ? 0 : static_cast<size_t>(classes));
   for (int64_t row = 0; row < rows; ++row) {
-    float* x = logits + row * classes;
+    S* x = logits + row * classes;
     const int64_t target = targets[row];
     if (target < 0) {
       losses[row] = 0;
-      std::fill(x, x + classes, 0.0f);
+      std::fill(x, x + classes, S(0));
       continue;
     }
-    const float most = MaxOf(x, classes), picked = x[target];
-    const float sum = ExpSum(most, x, classes);
+    float* exponentials = wide.data();
+    if constexpr (std::is_same_v<S, float>) exponentials = x;
+    const float most = MaxOf(x, classes), picked = Get(x[target]);
+    const float sum = ExpSum(most, x, classes, exponentials), share = scale / sum;
     losses[row] = most - picked + std::log(sum);
-    ScaleRow(scale / sum, x, classes);
-    x[target] -= scale;
+    const float at_target = exponentials[target] * share - scale;
+    ScaleRow(share, exponentials, classes, x);
+    Put(at_target, x + target);
   }
+}
+
+void RowsF32(float* logits, const int64_t* targets, int64_t rows, int64_t classes, float scale,
+             float* losses) {
+  Rows(logits, targets, rows, classes, scale, losses);
+}
+void RowsBf16(uint16_t* logits, const int64_t* targets, int64_t rows, int64_t classes, float scale,
+              float* losses) {
+  Rows(logits, targets, rows, classes, scale, losses);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
@@ -74,12 +95,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lattice::kernels {
 
-HWY_EXPORT(Rows);
+HWY_EXPORT(RowsF32);
+HWY_EXPORT(RowsBf16);
 
 void SoftmaxLoss(float* logits, const int64_t* targets, int64_t rows, int64_t classes, float scale,
                  float* losses) {
   InitIsa();
-  HWY_DYNAMIC_DISPATCH(Rows)(logits, targets, rows, classes, scale, losses);
+  HWY_DYNAMIC_DISPATCH(RowsF32)(logits, targets, rows, classes, scale, losses);
+}
+void SoftmaxLoss(uint16_t* logits, const int64_t* targets, int64_t rows, int64_t classes, float scale,
+                 float* losses) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(RowsBf16)(logits, targets, rows, classes, scale, losses);
 }
 
 }  // namespace lattice::kernels

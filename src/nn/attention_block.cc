@@ -19,8 +19,8 @@ class AttentionBlock : public Block {
         out_({parameter("mixer.out.weight")}) {}
 
   at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
-    const at::Tensor x = input + Attend(RmsNorm(input, norm_, config_.norm_eps), state);
-    return x + feed_forward_(x);
+    const at::Tensor u = RmsNorm(input, norm_, config_.norm_eps, Bf16Scope::active());
+    return feed_forward_(input, Attend(u, state));
   }
 
  private:
@@ -45,7 +45,7 @@ class AttentionBlock : public Block {
       state->values = values.detach();
       state->position += u.size(1);
     }
-    return Wide(out_.One(y.reshape(u.sizes())));
+    return out_.One(y.reshape(u.sizes()));
   }
 
   const model::ModelConfig config_;

@@ -17,10 +17,11 @@ class FeedForward {
         gate_up_({parameter("ffn.gate.weight"), parameter("ffn.up.weight")}),
         down_({parameter("ffn.down.weight")}) {}
 
-  // What is added to the stream x: down(silu(gate(u)) * up(u)) with u = norm(x).
-  at::Tensor operator()(const at::Tensor& x) const {
-    const std::vector<at::Tensor> hidden = gate_up_(RmsNorm(x, norm_, eps_));
-    return Wide(down_.One(SiluTimes(hidden[0], hidden[1])));
+  // The stream s = x + delta and what follows: s + down(silu(gate(u)) * up(u)) with u = norm(s).
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& delta) const {
+    const auto [sum, u] = AddRmsNorm(x, delta, norm_, eps_, Bf16Scope::active());
+    const std::vector<at::Tensor> hidden = gate_up_(u);
+    return sum + Wide(down_.One(SiluTimes(hidden[0], hidden[1])));
   }
 
  private:

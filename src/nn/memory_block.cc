@@ -71,10 +71,10 @@ class MemoryBlock : public Block {
   at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
     at::Tensor past = state == nullptr ? at::Tensor() : state->pre_conv;
     const at::Tensor normed = RmsNorm(input, pre_norm_, config_.norm_eps);
-    at::Tensor x = input + pre_conv_(normed, &past);
+    const at::Tensor local = pre_conv_(normed, &past);
     if (state != nullptr) pre_conv_.Advance(normed, &state->pre_conv);
-    x = x + Mix(RmsNorm(x, mix_norm_, config_.norm_eps), state);
-    return x + feed_forward_(x);
+    const auto [x, u] = AddRmsNorm(input, local, mix_norm_, config_.norm_eps, Bf16Scope::active());
+    return feed_forward_(x, Mix(u, state));
   }
 
  private:
@@ -111,12 +111,12 @@ class MemoryBlock : public Block {
     const at::Tensor k = QueryOrKey(conv_k_, qk, past, position);
     conv_q_.Advance(qk, past);
     const at::Tensor v = Values(Wide(projected[1]), state);
-    at::Tensor y = Remember(q, k, v, gates_.Forward(u), state);
+    at::Tensor y = Remember(q, k, v, gates_.Forward(Wide(u)), state);
     if (mixer_.skip) y = y + skip_.unsqueeze(-1) * v;
     if (state != nullptr) state->position += u.size(1);
     y = at::layer_norm(y.reshape(u.sizes()), {config_.width}, out_norm_weight_, out_norm_bias_,
                        config_.norm_eps);
-    return Wide(out_.One(at::gelu(Wide(projected[2])) * y));
+    return out_.One(at::gelu(Wide(projected[2])) * y);
   }
 
   std::optional<at::Tensor> InitialState(int64_t batch, const BlockState* state) const {

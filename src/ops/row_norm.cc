@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/row_norm.h"
+#include "ops/storage.h"
 
 namespace lattice {
 namespace {
@@ -15,68 +16,105 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 template <typename T>
-kernels::RowNorm<T> Problem(const at::Tensor& x, const at::Tensor& weight, double share, double eps) {
-  kernels::RowNorm<T> p;
+void Describe(const at::Tensor& x, const at::Tensor& weight, double share, double eps,
+              kernels::RowNorm<T>& p) {
   p.width = x.size(-1);
   p.rows = x.numel() / p.width;
   p.share = static_cast<T>(share);
   p.eps = static_cast<T>(eps);
-  p.x = x.const_data_ptr<T>();
   p.weight = weight.defined() ? weight.const_data_ptr<T>() : nullptr;
-  return p;
+}
+
+// x as the kernel takes it; undefined: absent.
+template <typename T>
+kernels::ConstStored<T> StoredOf(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  if (x.scalar_type() == at::kBFloat16) return {nullptr, DataOf<uint16_t>(x)};
+  return {x.const_data_ptr<T>(), nullptr};
 }
 
 class RowNormFunction : public torch::autograd::Function<RowNormFunction> {
  public:
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in,
-                            const std::optional<at::Tensor>& weight_in, double share, double eps) {
+  // The sum x + delta (where there is a delta) and the norm, which is rounded to bfloat16 on demand.
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& x_in,
+                               const std::optional<at::Tensor>& delta_in,
+                               const std::optional<at::Tensor>& weight_in, double share, double eps,
+                               bool bf16) {
     const at::Tensor x = x_in.contiguous();
+    const at::Tensor delta = delta_in.has_value() ? delta_in->contiguous() : at::Tensor();
     const at::Tensor weight = weight_in.has_value() ? weight_in->contiguous() : at::Tensor();
-    at::Tensor y = at::empty_like(x);
+    const at::Tensor sum = delta.defined() ? at::empty_like(x) : x;
+    at::Tensor y = at::empty_like(x, x.options().dtype(bf16 ? at::kBFloat16 : x.scalar_type()));
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_row_norm", [&] {
-      const auto p = Problem<scalar_t>(x, weight, share, eps);
-      scalar_t* out = y.mutable_data_ptr<scalar_t>();
-      at::parallel_for(0, p.Tiles(), 1,
-                       [&](int64_t first, int64_t last) { kernels::RowNormForward(p, out, first, last); });
+      kernels::RowNormForward<scalar_t> p;
+      Describe(x, weight, share, eps, p);
+      p.x = x.const_data_ptr<scalar_t>();
+      p.delta = StoredOf<scalar_t>(delta);
+      if (delta.defined()) p.sum = sum.mutable_data_ptr<scalar_t>();
+      if (bf16) {
+        p.y.bf16 = MutableDataOf<uint16_t>(y);
+      } else {
+        p.y.wide = y.mutable_data_ptr<scalar_t>();
+      }
+      at::parallel_for(0, p.Tiles(), 1, [&](int64_t first, int64_t last) { kernels::Run(p, first, last); });
     });
-    ctx->save_for_backward({x, weight});
+    ctx->save_for_backward({sum, weight});
     ctx->saved_data["share"] = share;
     ctx->saved_data["eps"] = eps;
-    return y;
+    ctx->saved_data["delta"] = delta.defined() ? delta.scalar_type() : at::ScalarType::Undefined;
+    ctx->set_materialize_grads(false);
+    if (!delta.defined()) return {y};
+    return {sum, y};
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const at::Tensor &x = saved[0], &weight = saved[1];
-    const at::Tensor dy = grads[0].contiguous();
-    at::Tensor dx = at::empty_like(x), dweight;
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_row_norm_backward", [&] {
-      const auto p = Problem<scalar_t>(x, weight, ctx->saved_data["share"].toDouble(),
-                                       ctx->saved_data["eps"].toDouble());
-      const bool weighted = weight.defined();
-      at::Tensor partial = at::empty({weighted ? p.Tiles() : 0, p.width}, x.options());
-      const scalar_t* dy_data = dy.const_data_ptr<scalar_t>();
-      scalar_t *dx_data = dx.mutable_data_ptr<scalar_t>(), *sums = partial.mutable_data_ptr<scalar_t>();
-      at::parallel_for(0, p.Tiles(), 1, [&](int64_t first, int64_t last) {
-        kernels::RowNormBackward(p, dy_data, dx_data, sums, first, last);
-      });
-      if (!weighted) return;
+    const at::Tensor &sum = saved[0], &weight = saved[1];
+    const auto delta = ctx->saved_data["delta"].toScalarType();
+    const at::Tensor dsum = grads.size() == 2 && grads[0].defined() ? grads[0].contiguous() : at::Tensor();
+    const at::Tensor dy = grads.back().defined() ? grads.back().contiguous() : at::zeros_like(sum);
+    at::Tensor dx = at::empty_like(sum), ddelta, dweight;
+    if (delta == at::kBFloat16) ddelta = at::empty_like(sum, sum.options().dtype(delta));
+    AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "lattice_row_norm_backward", [&] {
+      kernels::RowNormBackward<scalar_t> p;
+      Describe(sum, weight, ctx->saved_data["share"].toDouble(), ctx->saved_data["eps"].toDouble(), p);
+      p.sum = sum.const_data_ptr<scalar_t>();
+      if (dsum.defined()) p.dsum = dsum.const_data_ptr<scalar_t>();
+      p.dy = StoredOf<scalar_t>(dy);
+      p.dx = dx.mutable_data_ptr<scalar_t>();
+      if (ddelta.defined()) p.dx_bf16 = MutableDataOf<uint16_t>(ddelta);
+      const at::Tensor partial = at::empty({weight.defined() ? p.Tiles() : 0, p.width}, sum.options());
+      p.partial = partial.mutable_data_ptr<scalar_t>();
+      at::parallel_for(0, p.Tiles(), 1, [&](int64_t first, int64_t last) { kernels::Run(p, first, last); });
+      if (!weight.defined()) return;
       // Tile by tile, so that the sum does not depend on the number of threads.
-      dweight = at::zeros({p.width}, x.options());
+      dweight = at::zeros({p.width}, sum.options());
       for (int64_t tile = 0; tile < p.Tiles(); ++tile) dweight.add_(partial[tile]);
     });
-    return {dx, dweight, at::Tensor(), at::Tensor()};
+    if (delta != at::ScalarType::Undefined && !ddelta.defined()) ddelta = dx;
+    return {dx, ddelta, dweight, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
+double Mean(const at::Tensor& x) { return 1.0 / static_cast<double>(x.size(-1)); }
+
 }  // namespace
 
-at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return RowNormFunction::apply(x, weight, 1.0 / static_cast<double>(x.size(-1)), eps);
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, bool bf16) {
+  return RowNormFunction::apply(x, std::optional<at::Tensor>(), weight, Mean(x), eps, bf16)[0];
+}
+
+std::pair<at::Tensor, at::Tensor> AddRmsNorm(const at::Tensor& x, const at::Tensor& delta,
+                                             const at::Tensor& weight, double eps, bool bf16) {
+  TORCH_CHECK_VALUE(x.sizes() == delta.sizes(), "[add_rms_norm] x and delta must have one shape, got ",
+                    x.sizes(), " and ", delta.sizes());
+  variable_list results = RowNormFunction::apply(x, delta, weight, Mean(x), eps, bf16);
+  return {results[0], results[1]};
 }
 
 at::Tensor UnitVectors(const at::Tensor& x, double eps) {
-  return RowNormFunction::apply(x, std::optional<at::Tensor>(), 1.0, eps);
+  return RowNormFunction::apply(x, std::optional<at::Tensor>(), std::optional<at::Tensor>(), 1.0, eps,
+                                false)[0];
 }
 
 }  // namespace lattice

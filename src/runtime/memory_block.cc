@@ -16,12 +16,13 @@ constexpr int64_t kTileRows = kernels::ShortConv<float>::kTileRows;
 // Vectors of `width` side by side, brought to length 1 or divided by the root of their width.
 void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x) {
   if (kind == model::VectorNorm::kL2) {
-    kernels::RowNorm<float> norm;
+    kernels::RowNormForward<float> norm;
     norm.rows = count;
     norm.width = width;
     norm.eps = 1e-12f;
     norm.x = x;
-    kernels::RowNormForward(norm, x, 0, norm.Tiles());
+    norm.y.wide = x;
+    kernels::Run(norm, 0, norm.Tiles());
   }
   if (kind == model::VectorNorm::kScale) {
     const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));

@@ -70,14 +70,15 @@ void Pass::AddToStream(const float* t) {
 void Pass::Norm(const float* x, const float* weight, int64_t rows, float* y) {
   const int64_t width = config_.width;
   OverRows(rows, [&](int64_t first, int64_t last) {
-    kernels::RowNorm<float> norm;
+    kernels::RowNormForward<float> norm;
     norm.rows = last - first;
     norm.width = width;
     norm.share = 1 / static_cast<float>(width);
     norm.eps = static_cast<float>(config_.norm_eps);
     norm.x = x + first * width;
     norm.weight = weight;
-    kernels::RowNormForward(norm, y + first * width, 0, norm.Tiles());
+    norm.y.wide = y + first * width;
+    kernels::Run(norm, 0, norm.Tiles());
   });
 }
 
