@@ -72,7 +72,10 @@ int main(int argc, char** argv) {
     at::NoGradGuard no_grad;
     for (const auto& parameter : lm.parameters()) grads.push_back(parameter.value.grad());
     at::_fused_adamw_(values, grads, first, second, {}, counts, 1e-4, 0.9, 0.95, 0.1, 1e-8, false, false);
-    for (const auto& parameter : lm.parameters()) parameter.value.mutable_grad() = at::Tensor();
+    for (const auto& parameter : lm.parameters()) {
+      parameter.value.unsafeGetTensorImpl()->bump_version();  // rounded copies of weights are of the past
+      parameter.value.mutable_grad() = at::Tensor();
+    }
   };
   step();
   double gemm = 0, best = 1e30;

@@ -58,13 +58,6 @@ at::Tensor InputGradient(const at::Tensor& g, const at::Tensor& weight) {
   return at::mm(g, weight);
 }
 
-at::Tensor WeightGradient(const at::Tensor& g, const at::Tensor& x) {
-  if (!UseOneDnn(g, g.size(0), x.size(1), g.size(1))) return at::mm(g.t(), x);
-  // Only the shape of the weight is looked at.
-  const at::Tensor shape = at::empty({g.size(1), x.size(1)}, g.options());
-  const at::Tensor gradient = std::get<0>(
-      at::mkldnn_linear_backward_weights(g.to_mkldnn(), x.to_mkldnn(), shape, /*bias_defined=*/false));
-  return gradient.is_mkldnn() ? gradient.to_dense() : gradient;
-}
+at::Tensor WeightGradient(const at::Tensor& g, const at::Tensor& x) { return at::mm(g.t(), x); }
 
 }  // namespace lattice::nn

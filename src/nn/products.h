@@ -1,8 +1,9 @@
 // The three matrix products of a linear layer y = x W^T, x [N,in], W [out,in], y and g [N,out]. All operands
 // of one type; sums are float32 or wider.
 //
-// On AMD CPUs large float32 products go to oneDNN: MKL, which torch calls, runs its AVX2 code there and is a
-// quarter slower. The choice depends on the CPU and the sizes only, so a run can be repeated.
+// On AMD CPUs large float32 products of the first two kinds go to oneDNN: MKL, which torch calls, runs its
+// AVX2 code there and is 5 to 25 % slower. The choice depends on the CPU and the sizes only, so a run can be
+// repeated.
 #ifndef LATTICE_NN_PRODUCTS_H_
 #define LATTICE_NN_PRODUCTS_H_
 

@@ -97,6 +97,8 @@ void AdamW::Update(bool decay, double lr, const at::Tensor& scale) {
   at::_fused_adamw_(values, gradients, exp_avgs, exp_avg_sqs, {}, steps, lr, config_.beta1, config_.beta2,
                     decay ? config_.weight_decay : 0.0, config_.adam_eps, /*amsgrad=*/false,
                     /*maximize=*/false, scale.defined() ? std::optional<at::Tensor>(scale) : std::nullopt);
+  // The fused update does not count as one; who keeps rounded copies of weights looks at their versions.
+  for (const at::Tensor& value : values) value.unsafeGetTensorImpl()->bump_version();
 }
 
 void AdamW::ZeroGradients() {

@@ -1,0 +1,120 @@
+#include "nn/projections.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "nn/language_model.h"
+#include "nn/layers.h"
+#include "nn/products.h"
+#include "ops/row_norm.h"
+#include "ops/swiglu.h"
+
+namespace lattice::nn {
+namespace {
+
+// Numbers without pattern, about of size 1.
+at::Tensor Draw(at::IntArrayRef shape, double seed) {
+  const int64_t n = c10::multiply_integers(shape);
+  return ((at::arange(n, at::kDouble) * 0.7391 + seed).sin() * 91.7).sin().view(shape);
+}
+
+// |a - b| / |b|
+double Distance(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor wide = b.to(at::kDouble);
+  return ((a.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
+}
+
+TEST(Products, OfEverySizeEqualTorchsInFloat64) {
+  // The second is large enough for whatever library is called for large ones.
+  for (const auto& [n, in, out] : {std::tuple{7, 5, 3}, {640, 256, 512}}) {
+    const at::Tensor x = Draw({n, in}, 1), w = Draw({out, in}, 2), g = Draw({n, out}, 3);
+    const at::Tensor x32 = x.to(at::kFloat), w32 = w.to(at::kFloat), g32 = g.to(at::kFloat);
+    EXPECT_LT(Distance(OutputProduct(x32, w32), at::mm(x, w.t())), 1e-6);
+    EXPECT_LT(Distance(InputGradient(g32, w32), at::mm(g, w)), 1e-6);
+    EXPECT_LT(Distance(WeightGradient(g32, x32), at::mm(g.t(), x)), 1e-6);
+  }
+}
+
+TEST(Projections, GiveTheGradientsOfSeparateLayers) {
+  const at::Tensor x = Draw({2, 5, 6}, 1).requires_grad_();
+  const at::Tensor a = Draw({4, 6}, 2).requires_grad_(), b = Draw({3, 6}, 3).requires_grad_();
+  const auto loss = [](const at::Tensor& ya, const at::Tensor& yb) {
+    return (ya.square().sum() + yb.sin().sum());
+  };
+  const std::vector<at::Tensor> y = Projections({a, b})(x);
+  const auto ours = torch::autograd::grad({loss(y[0], y[1])}, {x, a, b});
+  const auto torchs = torch::autograd::grad({loss(at::linear(x, a), at::linear(x, b))}, {x, a, b});
+  for (size_t i = 0; i < ours.size(); ++i) EXPECT_LT(Distance(ours[i], torchs[i]), 1e-12) << i;
+}
+
+TEST(Projections, FollowTheirWeights) {
+  const at::Tensor weight = Draw({4, 6}, 1).to(at::kFloat), x = Draw({2, 6}, 2).to(at::kFloat);
+  const Projections layer({weight});
+  const Bf16Scope scope(true);
+  const at::Tensor before = layer.One(x);
+  EXPECT_EQ(before.scalar_type(), at::kBFloat16);
+  weight.mul_(2);
+  EXPECT_TRUE(at::equal(layer.One(x), before * 2));
+}
+
+TEST(Projections, TakeNeighbouringColumnsAsTheyAre) {
+  const at::Tensor x = Draw({3, 6}, 1).to(at::kFloat).requires_grad_();
+  const at::Tensor a = Draw({8, 6}, 2).to(at::kFloat), b = Draw({8, 6}, 3).to(at::kFloat);
+  const std::vector<at::Tensor> y = Projections({a, b})(x);
+  const at::Tensor ours = torch::autograd::grad({SiluTimes(y[0], y[1]).sum()}, {x})[0];
+  const at::Tensor torchs =
+      torch::autograd::grad({(at::silu(at::linear(x, a)) * at::linear(x, b)).sum()}, {x})[0];
+  EXPECT_LT(Distance(ours, torchs), 1e-6);
+}
+
+TEST(AddRmsNorm, EqualsItsPartsInEveryType) {
+  const at::Tensor x = Draw({3, 7, 37}, 1), delta = Draw({3, 7, 37}, 2), weight = Draw({37}, 3);
+  const at::Tensor gs = Draw({3, 7, 37}, 4), gy = Draw({3, 7, 37}, 5);
+  const at::Tensor sum = (x + delta).requires_grad_(), w = weight.clone().requires_grad_();
+  const at::Tensor y = sum / (sum.square().mean(-1, true) + 1e-5).sqrt() * w;
+  const auto expected = torch::autograd::grad({(y * gy).sum() + (sum * gs).sum()}, {sum, w});
+  for (const auto& [type, narrow, bound] : {std::tuple{at::kDouble, at::kDouble, 1e-12},
+                                            {at::kFloat, at::kFloat, 1e-6},
+                                            {at::kFloat, at::kBFloat16, 4e-3}}) {
+    const at::Tensor x1 = x.to(type).requires_grad_(), d1 = delta.to(narrow).requires_grad_();
+    const at::Tensor w1 = weight.to(type).requires_grad_();
+    const auto [s1, y1] = AddRmsNorm(x1, d1, w1, 1e-5, narrow == at::kBFloat16);
+    EXPECT_EQ(y1.scalar_type(), narrow);
+    EXPECT_LT(Distance(s1, sum), bound);
+    EXPECT_LT(Distance(y1, y), bound);
+    const auto grads =
+        torch::autograd::grad({(y1 * gy.to(narrow)).sum() + (s1 * gs.to(type)).sum()}, {x1, d1, w1});
+    EXPECT_LT(Distance(grads[0], expected[0]), bound);
+    EXPECT_LT(Distance(grads[1], expected[0]), bound);
+    EXPECT_LT(Distance(grads[2], expected[1]), bound);
+  }
+}
+
+TEST(Bf16, GradientsStayNearFloat32) {
+  for (const std::string mixer : {"lattice_dec", "transformer"}) {
+    model::ModelConfig config;
+    config.mixer = mixer;
+    config.vocab_size = 61;
+    config.layers = 2;
+    config.width = 32;
+    config.heads = 2;
+    LanguageModel lm(config, 8);
+    const at::Tensor tokens = (at::arange(66, at::kLong) * 37 + 11).remainder(61).view({2, 33});
+    const auto gradients = [&](bool bf16) {
+      lm.SetBf16(bf16);
+      torch::autograd::backward({lm.Loss(lm.Forward(tokens.narrow(1, 0, 32)), tokens.narrow(1, 1, 32))}, {});
+      std::vector<at::Tensor> all;
+      for (const Parameter& parameter : lm.parameters()) {
+        all.push_back(parameter.value.grad().flatten());
+        parameter.value.mutable_grad() = at::Tensor();
+      }
+      return at::cat(all);
+    };
+    const at::Tensor exact = gradients(false);
+    EXPECT_LT(Distance(gradients(true), exact), 0.02) << mixer;
+  }
+}
+
+}  // namespace
+}  // namespace lattice::nn
