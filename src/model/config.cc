@@ -36,7 +36,7 @@ void ValidateMixer(const ModelConfig& model) {
   Check(model.lam == 0 || model.method == Method::kExact,
         "[config] model.lam needs the exact recurrence; set model.method to exact, or lam to 0");
   Check(!mixer.needs_state || model.state_init != StateInit::kZeros, "[config] ", model.mixer,
-        " cannot start from a zero state; set model.state_init to sphere, normal or auto");
+        " cannot start from a zero state; set model.state_init to sphere, aligned, normal or auto");
 }
 
 void ValidateRope(const ModelConfig& model) {

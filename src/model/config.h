@@ -18,7 +18,7 @@ namespace lattice::model {
 
 enum class VectorNorm { kNone, kL2, kScale };
 enum class Activation { kNone, kSilu };
-enum class StateInit { kAuto, kSphere, kNormal, kZeros };
+enum class StateInit { kAuto, kSphere, kNormal, kZeros, kAligned };
 enum class Normalize { kToken, kChunk, kNone };
 enum class Method { kExact, kLinear1, kLinear2 };
 enum class Precision { kAuto, kFp32, kBf16 };

@@ -59,6 +59,14 @@ TEST(Init, StatesAreUnitSlotsWhereZeroIsInvalid) {
   EXPECT_EQ(Filled(Find(ModelTensors(config), "blocks.0.mixer.state0")), values);
 }
 
+TEST(Init, AlignedSlotsAreOneUnitVector) {
+  ModelConfig config;
+  config.vocab_size = 50;
+  config.state_init = StateInit::kAligned;
+  ASSERT_EQ(config.HeadDim(), 64);
+  for (const float x : Filled(Find(ModelTensors(config), "blocks.0.mixer.state0"))) EXPECT_EQ(x, 0.125f);
+}
+
 TEST(Init, GatesStartAtTheirBiases) {
   ModelConfig config;
   config.vocab_size = 50;

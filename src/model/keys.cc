@@ -21,7 +21,7 @@ struct Words<Activation> {
 };
 template <>
 struct Words<StateInit> {
-  static constexpr std::string_view kList[] = {"auto", "sphere", "normal", "zeros"};
+  static constexpr std::string_view kList[] = {"auto", "sphere", "normal", "zeros", "aligned"};
 };
 template <>
 struct Words<Normalize> {
@@ -150,7 +150,8 @@ constexpr Key kKeys[] = {
     Option<&Model::gamma_bias>("gamma_bias", "initial bias of the write gate (mlstm: input gate)"),
     Option<&Model::mu_bias>("mu_bias", "initial bias of the forget gate"),
     Option<&Model::state_init>("state_init",
-                               "initial S0; auto: unit slots where zero is invalid, else zeros"),
+                               "initial S0; auto: unit slots where zero is invalid, else zeros; "
+                               "aligned: all slots are one unit vector"),
     Option<&Model::init_std>("init_std", "standard deviation of initial matrices", {0, 10}),
     Option<&Model::rope_period>(
         "rope_period", "rotary positions in q and k of a recurrent mixer, modulo this; 0: none", kCount),

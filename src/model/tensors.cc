@@ -87,6 +87,10 @@ class Builder {
     StateInit kind = config_.state_init;
     if (kind == StateInit::kAuto) kind = mixer_.needs_state ? StateInit::kSphere : StateInit::kZeros;
     if (kind == StateInit::kSphere) return {InitKind::kSphere, 0, 0};
+    // LayerNorm takes out what all features share, so with one head nothing is read before something is
+    // written.
+    if (kind == StateInit::kAligned)
+      return {InitKind::kConstant, 1 / std::sqrt(static_cast<double>(config_.HeadDim())), 0};
     return kind == StateInit::kNormal ? Matrix() : kZero;
   }
 
