@@ -16,23 +16,22 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T>
 struct SurpriseRule : RuleBase<T> {
-  static constexpr int kPush = kReads;  // S is read as k@S: its gradient gains W dz^T
+  static constexpr int kPush = kReads;  // S is read as k@S: its gradient gains k dz^T
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
 
   enum Scalar { kR };
 
-  void MakeStep(const T* S, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
     T* e = step.h;
-    ColumnSum(x.k, S, d.rows, d.stride, e);
-    for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(e + j), Load(x.v + j)), e + j);
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(step.z + j), Load(x.v + j)), e + j);
     const T r = Dot(e, e, d.stride);
     Fill(T(1), d.rows, step.A);
     Scale(x.gamma * Novelty(r), x.k, d.rows, step.B);
     step.scalar[kR] = r;
   }
 
-  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+  void Adjoint(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     const T r = step.scalar[kR], n = Novelty(r);
     const T k_dB = Dot(x.k, g.dB, d.rows);
     g.dgamma += n * k_dB;
@@ -42,11 +41,11 @@ struct SurpriseRule : RuleBase<T> {
       Store(de, g.dz + j);
       Store(hn::Neg(de), g.dv + j);
     }
-    RowDots(S, d.rows, d.stride, g.dz, g.dk);
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      Store(hn::MulAdd(Set(x.gamma * n), Load(g.dB + i), Load(g.dk + i)), g.dk + i);
-      Store(Load(x.k + i), g.W + i);
-    }
+  }
+
+  // dk, from B and from z, whose part the engine hands over as it goes
+  HWY_INLINE void ReadSlots(size_t i, Vec<T> S_dz, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    Store(hn::MulAdd(Set(x.gamma * Novelty(step.scalar[kR])), Load(g.dB + i), S_dz), g.dk + i);
   }
 
  private:

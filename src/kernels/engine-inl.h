@@ -20,22 +20,30 @@ HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 // Defaults of a rule. One object lives for one pass over one cell, so a rule may carry what is not in the
-// matrix.
+// matrix. Besides what stands here, a rule has
+//   MakeStep(S, x, step)    sets step.A, step.B and step.h
+//   Adjoint(x, step, g)     from g.dA, g.dB, g.dh to the gradients of the inputs and to g.dz
 template <typename T>
 struct RuleBase {
   static constexpr int kPush = 0;             // PushParts: how S enters A, B and h
   static constexpr bool kMeasures = false;    // wants the lengths of the slots
   static constexpr bool kSlotMu = false;      // mu is [B,T,H,M]
   static constexpr bool kReadOut = false;     // y is more than q @ S_new: has Read and ReadAdjoint
-  static constexpr bool kShrinks = false;     // has Shrink and ShrinkAdjoint behind the update
+  static constexpr bool kShrinks = false;     // has Shrink and ShrinkAdjoint
   static constexpr size_t kExtraColumns = 0;  // columns of the matrix beside the values, driven by v = 1
 
   RuleBase(const Problem<T>& problem, const Dims<T>& dims) : p(problem), d(dims) {}
 
-  // Called while dA and dB are being pulled, a vector of slots at a time; what needs no more than them goes
-  // here.
+  // kReads: the weights w of step.z = w @ S, and their making where they are not the keys.
+  HWY_INLINE const T* Weights(const Token<T>& x, const Step<T>&) const { return x.k; }
+  HWY_INLINE void Weigh(const Token<T>&, Step<T>&) {}
+
+  // Called while dA and dB are being pulled, a vector of slots at a time, before Adjoint. kDots: sets P, and
+  // Adjoint finds P @ S in g.dz.
   HWY_INLINE void BeginAdjoint(StepGrad<T>&) {}
   HWY_INLINE void AdjointSlots(size_t, Vec<T>, Vec<T>, const Token<T>&, const Step<T>&, StepGrad<T>&) {}
+  // Likewise after Adjoint, with the dots <S_i, dz> [kReads].
+  HWY_INLINE void ReadSlots(size_t, Vec<T>, const Token<T>&, const Step<T>&, StepGrad<T>&) {}
 
   void Load(const T* state, T* S) { LoadMatrix(d, state, d.width, S); }
   void Save(const T* S, T* state) { StoreMatrix(d, S, d.width, state); }
@@ -95,41 +103,59 @@ HWY_INLINE void PrefetchGrads(const BackwardProblem<T>& p, const Cell<T>& c, int
 }
 
 template <class Rule, typename T>
-HWY_INLINE void LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Workspace<T>& w) {
-  Token<T>& x = w.token;
-  x.q = Padded(c.At(p.q, t), p.slots, w.copies.q);
-  x.k = Padded(c.At(p.k, t), p.slots, w.copies.k);
+HWY_INLINE Token<T>& LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Workspace<T>& w) {
+  Token<T>& x = w.tokens[t % 2];
+  const auto& copies = w.copies[t % 2];
+  x.q = Padded(c.At(p.q, t), p.slots, copies.q);
+  x.k = Padded(c.At(p.k, t), p.slots, copies.k);
   if constexpr (Rule::kExtraColumns == 0) {
-    x.v = Padded(c.At(p.v, t), p.width, w.copies.v);
+    x.v = Padded(c.At(p.v, t), p.width, copies.v);
   } else {
-    Copy(c.At(p.v, t), p.width, w.copies.v);
-    for (size_t i = 0; i < Rule::kExtraColumns; ++i) w.copies.v[p.width + i] = T(1);
-    x.v = w.copies.v;
+    Copy(c.At(p.v, t), p.width, copies.v);
+    for (size_t i = 0; i < Rule::kExtraColumns; ++i) copies.v[p.width + i] = T(1);
+    x.v = copies.v;
   }
   if (p.gamma) x.gamma = *c.At(p.gamma, t);
   if (p.lam) x.lam = *c.At(p.lam, t);
   if (p.igate) x.igate = *c.At(p.igate, t);
   if (p.fgate) x.fgate = *c.At(p.fgate, t);
   if constexpr (Rule::kSlotMu) {
-    x.mu_slots = Padded(c.At(p.mu, t), p.slots, w.copies.mu_slots);
+    x.mu_slots = Padded(c.At(p.mu, t), p.slots, copies.mu_slots);
   } else if (p.mu) {
     x.mu = *c.At(p.mu, t);
   }
+  return x;
 }
 
-// One token: S -> S_new, which may be the same memory. kParts says what Update does besides.
+// Lengths of a state that no Update measured.
+template <class Rule, typename T>
+HWY_INLINE void Measure(const Dims<T>& d, const T* S, const Step<T>& step, T* partial) {
+  if constexpr (Rule::kMeasures) {
+    RowNorms(S, d.rows, d.stride, partial, step.lengths);
+  }
+}
+
+// One token: S -> S_new, which may be the same memory; `next` is told the lengths. kParts says what Update
+// does besides.
 template <class Rule, int kParts, typename T>
-HWY_INLINE void Advance(Rule& rule, const Dims<T>& d, const T* S, Token<T>& x, Step<T>& step, T* S_new, T* y,
-                        Workspace<T>& w) {
-  rule.MakeStep(S, w.lengths, x, step);
+HWY_INLINE void Advance(Rule& rule, const Dims<T>& d, const T* S, const Token<T>& x, Step<T>& step, T* S_new,
+                        T* y, const Step<T>& next, T* partial) {
+  if constexpr (Rule::kPush & kReads) {
+    rule.Weigh(x, step);
+    ColumnSum(rule.Weights(x, step), S, d.rows, d.stride, step.z);
+  }
+  rule.MakeStep(S, x, step);
   d.ZeroTail(step.A);
   d.ZeroTail(step.B);
+  const T *from = S, *A = step.A, *B = step.B;
   if constexpr (Rule::kShrinks) {
-    rule.Shrink(S, x, step, S_new, y, w);
-  } else {
-    constexpr int kMore = Rule::kMeasures ? kMeasure : 0;
-    Update<kParts | kMore>(S, d.rows, d.stride, step.A, step.B, step.h, x.q, S_new, y, w.partial, w.lengths);
+    rule.Shrink(S, x, step, S_new);
+    from = S_new;
+    A = rule.Rescaling(step);
+    B = rule.Zeros(step);
   }
+  constexpr int kMore = Rule::kMeasures ? kMeasure : 0;
+  Update<kParts | kMore>(from, d.rows, d.stride, A, B, step.h, x.q, S_new, y, partial, next.lengths);
 }
 
 // Tokens [first, last) of a cell whose state is S.
@@ -139,17 +165,17 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
   if (p.checkpoints != nullptr && first > 0) {
     rule.Save(S, p.checkpoints + c.CheckpointOffset(p, first / kBlock));
   }
-  if constexpr (Rule::kMeasures) RowNorms(S, d.rows, d.stride, w.partial, w.lengths);
+  Measure<Rule>(d, S, w.steps[0], w.partial);
   PrefetchToken(p, c, first);
   PrefetchToken(p, c, first + 1);
   for (int64_t t = first; t < last; ++t) {
     PrefetchToken(p, c, t + 2);
     if (t + 2 < last) PrefetchLines<true>(c.At(p.y, t + 2), p.width);
-    LoadToken<Rule>(p, c, t, w);
+    const Token<T>& x = LoadToken<Rule>(p, c, t, w);
     T* out = c.At(p.y, t);
     T* y = Rule::kExtraColumns == 0 && IsWhole(out, p.width) ? out : w.y;
-    Advance<Rule, kRead>(rule, d, S, w.token, w.steps[0], S, y, w);
-    if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[0], y);
+    Advance<Rule, kRead>(rule, d, S, x, w.steps[0], S, y, w.steps[0], w.partial);
+    if constexpr (Rule::kReadOut) rule.Read(x, w.steps[0], y);
     if (y != out) Copy(y, p.width, out);
   }
 }
@@ -181,15 +207,15 @@ HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d
   const T* kept =
       first == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, first / kBlock);
   rule.Load(kept, w.State(0));
-  if constexpr (Rule::kMeasures) RowNorms(w.State(0), d.rows, d.stride, w.partial, w.lengths);
+  Measure<Rule>(d, w.State(0), w.steps[0], w.partial);
   for (int64_t t = first; t < last; ++t) {
     const size_t i = t - first;
     PrefetchToken(p, c, t + 2);
     PrefetchGrads(p, c, t);
-    LoadToken<Rule>(p, c, t, w);
+    const Token<T>& x = LoadToken<Rule>(p, c, t, w);
     constexpr int kParts = Rule::kReadOut ? kRead : 0;
-    Advance<Rule, kParts>(rule, d, w.State(i), w.token, w.steps[i], w.State(i + 1), w.y, w);
-    if constexpr (Rule::kReadOut) rule.Read(w.token, w.steps[i], w.y);
+    Advance<Rule, kParts>(rule, d, w.State(i), x, w.steps[i], w.State(i + 1), w.y, w.steps[i + 1], w.partial);
+    if constexpr (Rule::kReadOut) rule.Read(x, w.steps[i], w.y);
   }
 }
 
@@ -216,38 +242,52 @@ HWY_INLINE void StoreTokenGrad(const BackwardProblem<T>& p, const Cell<T>& c, in
   }
 }
 
+// The gradients of a token's inputs and the terms of the old state's, from G, the gradient of the new one.
+template <class Rule, typename T>
+HWY_INLINE void PullToken(Rule& rule, const Dims<T>& d, const T* S, [[maybe_unused]] const T* S_new,
+                          const Token<T>& x, Step<T>& step, T* G, StepGrad<T>& g, T* partial) {
+  g.dgamma = g.dmu = g.dlam = g.digate = g.dfgate = T(0);
+  if constexpr (Rule::kShrinks) rule.ShrinkAdjoint(S_new, x, step, G, g);
+  rule.BeginAdjoint(g);
+  Pull(S, d.rows, d.stride, step.B, step.h, G, g.dA, g.dB, g.dh,
+       [&](size_t i, Vec<T> dA, Vec<T> dB) HWY_ATTR { rule.AdjointSlots(i, dA, dB, x, step, g); });
+  if constexpr (Rule::kPush & kDots) {
+    d.ZeroTail(g.P);
+    ColumnSum(g.P, S, d.rows, d.stride, g.dz);
+  }
+  rule.Adjoint(x, step, g);
+  if constexpr (Rule::kPush & kReads) {
+    RowDots(S, d.rows, d.stride, g.dz, partial,
+            [&](size_t i, Vec<T> dots) HWY_ATTR { rule.ReadSlots(i, dots, x, step, g); });
+  }
+  if constexpr (Rule::kPush & kScales) d.ZeroTail(g.E);
+}
+
 // Tokens [first, last) backwards; G is the gradient of the state, after the last token and then before the
-// first.
+// first. While token t is worked on, G has what y of t adds to it.
 template <class Rule, typename T>
 HWY_INLINE void BackwardBlock(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
                               int64_t first, int64_t last, T* G, Workspace<T>& w) {
   Replay(rule, p, d, c, first, last, w);
   StepGrad<T>& g = w.grad;
   LoadOutputGrad(rule, p, c, last - 1, w.steps[last - 1 - first], w.dy);
-  RowDots(w.State(last - first), d.rows, d.stride, w.dy, g.dq);
+  const T* q = LoadToken<Rule>(p, c, last - 1, w).q;
+  const PushTerms<T> read = {w.ones, nullptr, nullptr, nullptr, nullptr, nullptr, q, w.dy, g.dq};
+  Push<kQuery>(w.State(last - first), d.rows, d.stride, read, G);
   Copy(g.dq, p.slots, c.At(p.dq, last - 1));
   for (int64_t t = last - 1; t >= first; --t) {
+    const Token<T>& x = w.tokens[t % 2];
     const T* S = w.State(t - first);
     Step<T>& step = w.steps[t - first];
-    g.dgamma = g.dmu = g.dlam = g.digate = g.dfgate = T(0);
-    LoadToken<Rule>(p, c, t, w);
-    if constexpr (Rule::kShrinks) {
-      rule.ShrinkAdjoint(S, w.State(t - first + 1), w.token, step, w.dy, G, g);
-    } else {
-      rule.BeginAdjoint(g);
-      Pull(S, d.rows, d.stride, step.B, step.h, w.token.q, w.dy, G, g.dA, g.dB, g.dh,
-           [&](size_t i, Vec<T> dA, Vec<T> dB) HWY_ATTR { rule.AdjointSlots(i, dA, dB, w.token, step, g); });
-    }
-    rule.Adjoint(S, w.token, step, g);
-    if constexpr (Rule::kPush & kDots) d.ZeroTail(g.P);
-    if constexpr (Rule::kPush & kReads) d.ZeroTail(g.W);
-    if constexpr (Rule::kPush & kScales) d.ZeroTail(g.E);
+    PullToken(rule, d, S, w.State(t - first + 1), x, step, G, g, w.partial);
     StoreTokenGrad<Rule>(p, c, t, g);
+    PushTerms<T> terms = {step.A, g.P, step.h, rule.Weights(x, step), g.dz, g.E, nullptr, w.dy, g.dq};
     if (t == first) {
-      Push<Rule::kPush>(S, d.rows, d.stride, step.A, g.P, step.h, g.W, g.dz, g.E, G, w.dy, g.dq);
+      Push<Rule::kPush>(S, d.rows, d.stride, terms, G);
     } else {
       LoadOutputGrad(rule, p, c, t - 1, w.steps[t - 1 - first], w.dy);
-      Push<Rule::kPush | kQuery>(S, d.rows, d.stride, step.A, g.P, step.h, g.W, g.dz, g.E, G, w.dy, g.dq);
+      terms.q = LoadToken<Rule>(p, c, t - 1, w).q;
+      Push<Rule::kPush | kQuery>(S, d.rows, d.stride, terms, G);
       Copy(g.dq, p.slots, c.At(p.dq, t - 1));
     }
   }

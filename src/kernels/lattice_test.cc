@@ -47,12 +47,11 @@ void DrawTokens(uint64_t stream, Case<float>& c) {
   draw("v", 1);
 }
 
-TEST(LatticeTest, SlotsKeepTheirLengthsOverManyTokens) {
-  constexpr int64_t kTokens = (int64_t{1} << 18) / kThin, kCall = 1 << 12;
-  Case<float> c = MakeCase<float>({kRules[0]}, {16, 32, kCall});
+// Every rule under every instruction set: lengths after many tokens are within `bound` of those of c's state.
+void ExpectLengthsKept(Case<float>& c, int64_t tokens, double bound) {
   std::map<std::string, Tensor<float>> states;
   Results<float> r = MakeResults(c);
-  for (int64_t t = 0; t < kTokens; t += kCall) {
+  for (int64_t t = 0; t < tokens; t += c.shape.T) {
     DrawTokens(t, c);
     for (const char* rule : kRules) {
       ForEachIsa([&](const std::string& isa) {
@@ -66,8 +65,27 @@ TEST(LatticeTest, SlotsKeepTheirLengthsOverManyTokens) {
     }
   }
   for (const auto& [name, state] : states) {
-    EXPECT_LE(LengthChange(c.in.at("state"), state, 16, 32), 5e-5) << name;
+    EXPECT_LE(LengthChange(c.in.at("state"), state, c.shape.M, c.shape.D), bound) << name;
   }
+}
+
+TEST(LatticeTest, SlotsKeepTheirLengthsOverManyTokens) {
+  Case<float> c = MakeCase<float>({kRules[0]}, {16, 32, 1 << 12});
+  ExpectLengthsKept(c, (int64_t{1} << 18) / kThin, 6e-5);
+}
+
+// Just below 1 the reciprocal of a length is always rounded up. Where nothing made up for it, unit slots lost
+// 1.7e-4 of their lengths here.
+TEST(LatticeTest, UnitSlotsKeepTheirLengths) {
+  Case<float> c = MakeCase<float>({kRules[0]}, {16, 64, 1 << 12});
+  Tensor<float>& state = c.in.at("state");
+  for (int64_t h = 0; h < state.H(); ++h) {
+    for (int64_t i = 0; i < 16; ++i) {
+      const double length = SlotLength(state, 0, h, i, 64);
+      for (int64_t j = 0; j < 64; ++j) state.At(0, 0, h, i * 64 + j) /= static_cast<float>(length);
+    }
+  }
+  ExpectLengthsKept(c, (int64_t{1} << 16) / kThin, 4e-5);
 }
 
 // One token whose h lies almost along every slot, with |h| c / s about 100. All slots are the same unit

@@ -29,9 +29,9 @@ struct UpdateOf {
         ys[j] = hn::Zero(Tag<T>());
       }
       for (size_t i = 0; i < rows; i += N) {
-        const auto sums = GatherSums<T>(i, [&](size_t first) HWY_ATTR {
+        const auto sums = GatherSums<T>(i, [&](size_t first) LATTICE_INLINE {
           Vec<T> acc[kGroup<T>];
-          for (size_t r = 0; r < kGroup<T>; ++r) {
+          LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
             const size_t at = (first + r) * stride + col;
             const auto a = Set(A[first + r]), b = Set(B[first + r]);
             const auto qi = (kParts & kRead) ? Set(q[first + r]) : a;
@@ -65,12 +65,11 @@ template <int NV, typename T>
 struct PullPass {
   template <class Done>
   static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* B, const T* h,
-                             const T* q, const T* dy, T* G, T* dA, T* dB, T* dh, const Done& done) {
+                             const T* G, T* dA, T* dB, T* dh, const Done& done) {
     constexpr size_t N = kLanes<T>;
-    Vec<T> hs[NV], dys[NV], dhs[NV];
+    Vec<T> hs[NV], dhs[NV];
     for (int j = 0; j < NV; ++j) {
       hs[j] = Load(h + col + j * N);
-      dys[j] = Load(dy + col + j * N);
       dhs[j] = hn::Zero(Tag<T>());
     }
     const bool last = col + NV * N == stride;
@@ -79,13 +78,11 @@ struct PullPass {
       // registers.
       for (size_t first = i; first < i + N; first += kGroup<T>) {
         Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
-        for (size_t r = 0; r < kGroup<T>; ++r) {
+        LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
           const size_t at = (first + r) * stride + col;
-          const auto qi = Set(q[first + r]), b = Set(B[first + r]);
+          const auto b = Set(B[first + r]);
           for (int j = 0; j < NV; ++j) {
-            const auto g = hn::MulAdd(qi, dys[j], Load(G + at + j * N));
-            Store(g, G + at + j * N);
-            const auto s = Load(S + at + j * N);
+            const auto g = Load(G + at + j * N), s = Load(S + at + j * N);
             acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
             acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
             dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
@@ -100,66 +97,79 @@ struct PullPass {
   }
 };
 
-// The adjoint of Update up to the state itself. G, the gradient of S_new from the future, gains q dy^T; then
+// Two sums a row and two operands a column: 16 registers hold two columns, 32 hold four.
+inline constexpr int kPullColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
+
+// The adjoint of Update up to the state itself, from G, the gradient of S_new:
 //   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i,   and done(i, dA, dB) a vector of slots.
+//
 // S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
 // twice the time, which is why dq_i = <S_new,i, dy> is left to the Push of the token after, where S_new is S.
 template <typename T, class Done>
-HWY_INLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* q, const T* dy,
-                     T* G, T* dA, T* dB, T* dh, const Done& done) {
-  // Two sums a row and three operands a column: 16 registers hold two columns, 32 hold four.
-  constexpr int kColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
-  OverTiles<PullPass, kColumns, T>(stride, S, rows, B, h, q, dy, G, dA, dB, dh, done);
+HWY_INLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G, T* dA, T* dB,
+                     T* dh, const Done& done) {
+  OverTiles<PullPass, kPullColumns, T>(stride, S, rows, B, h, G, dA, dB, dh, done);
 }
 
 // Which terms the gradient of the old state has besides diag(A) G; kQuery: see Push.
 enum PushParts { kDots = 1, kReads = 2, kScales = 4, kQuery = 8 };
 
+// The operands of Push: numbers a slot A, P, W, E, q; numbers a column h, dz, dy.
+template <typename T>
+struct PushTerms {
+  const T *A, *P, *h, *W, *dz, *E, *q, *dy;
+  T* dq;
+};
+
 template <int kParts>
 struct PushOf {
   template <int NV, typename T>
   struct Pass {
-    static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* A, const T* P,
-                               const T* h, const T* W, const T* dz, const T* E, T* G, const T* dy, T* dq) {
+    static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const PushTerms<T>& x,
+                               T* G) {
       constexpr size_t N = kLanes<T>;
       Vec<T> hs[NV], dzs[NV], dys[NV];
       for (int j = 0; j < NV; ++j) {
-        if constexpr (kParts & kDots) hs[j] = Load(h + col + j * N);
-        if constexpr (kParts & kReads) dzs[j] = Load(dz + col + j * N);
-        if constexpr (kParts & kQuery) dys[j] = Load(dy + col + j * N);
+        if constexpr (kParts & kDots) hs[j] = Load(x.h + col + j * N);
+        if constexpr (kParts & kReads) dzs[j] = Load(x.dz + col + j * N);
+        if constexpr (kParts & kQuery) dys[j] = Load(x.dy + col + j * N);
       }
-      for (size_t i = 0; i < rows; i += kGroup<T>) {
-        Vec<T> acc[kGroup<T>];
-        for (size_t r = 0; r < kGroup<T>; ++r) {
-          const size_t at = (i + r) * stride + col;
-          const auto a = Set(A[i + r]);
-          const auto p = (kParts & kDots) ? Set(P[i + r]) : a;
-          const auto w = (kParts & kReads) ? Set(W[i + r]) : a;
-          const auto e = (kParts & kScales) ? Set(E[i + r]) : a;
-          for (int j = 0; j < NV; ++j) {
-            const auto s = (kParts & (kScales | kQuery)) ? Load(S + at + j * N) : a;
-            auto g = hn::Mul(a, Load(G + at + j * N));
-            if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
-            if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
-            if constexpr (kParts & kScales) g = hn::MulAdd(e, s, g);
-            Store(g, G + at + j * N);
-            if constexpr (kParts & kQuery)
-              acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
+      const T *A = x.A, *P = x.P, *W = x.W, *E = x.E, *Q = x.q;
+      for (size_t i = 0; i < rows; i += N) {
+        for (size_t first = i; first < i + N; first += kGroup<T>) {
+          Vec<T> acc[kGroup<T>];
+          LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
+            const size_t row = first + r, at = row * stride + col;
+            const auto a = Set(A[row]);
+            const auto p = (kParts & kDots) ? Set(P[row]) : a;
+            const auto w = (kParts & kReads) ? Set(W[row]) : a;
+            const auto e = (kParts & kScales) ? Set(E[row]) : a;
+            const auto q = (kParts & kQuery) ? Set(Q[row]) : a;
+            for (int j = 0; j < NV; ++j) {
+              const auto s = (kParts & (kScales | kQuery)) ? Load(S + at + j * N) : a;
+              auto g = hn::Mul(a, Load(G + at + j * N));
+              if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
+              if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
+              if constexpr (kParts & kScales) g = hn::MulAdd(e, s, g);
+              if constexpr (kParts & kQuery) {
+                g = hn::MulAdd(q, dys[j], g);
+                acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
+              }
+              Store(g, G + at + j * N);
+            }
           }
+          if constexpr (kParts & kQuery) PutSums<T>(acc, col == 0, x.dq + first);
         }
-        if constexpr (kParts & kQuery) PutSums<T>(acc, col == 0, dq + i);
       }
     }
   };
 };
 
-// The gradient of the old state: G = diag(A) G + P h^T [kDots] + W dz^T [kReads] + diag(E) S [kScales].
-// With kQuery also dq_i = <S_i, dy> for the token before, whose result S is.
+// The gradient of the old state: G = diag(A) G + P h^T [kDots] + W dz^T [kReads] + diag(E) S [kScales]. With
+// kQuery the token before, whose result S is, gets its own: G gains q dy^T, and dq_i = <S_i, dy>.
 template <int kParts, typename T>
-HWY_NOINLINE void Push(const T* S, size_t rows, size_t stride, const T* A, const T* P, const T* h, const T* W,
-                       const T* dz, const T* E, T* G, const T* dy, T* dq) {
-  constexpr int kColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
-  OverTiles<PushOf<kParts>::template Pass, kColumns, T>(stride, S, rows, A, P, h, W, dz, E, G, dy, dq);
+HWY_NOINLINE void Push(const T* S, size_t rows, size_t stride, const PushTerms<T>& x, T* G) {
+  OverTiles<PushOf<kParts>::template Pass, kPullColumns, T>(stride, S, rows, x, G);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

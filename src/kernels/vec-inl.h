@@ -19,6 +19,20 @@
 
 #include "hwy/highway.h"
 
+// For the lambda of a pass: left to itself, the compiler calls the longer ones, through memory.
+#ifndef LATTICE_INLINE
+#define LATTICE_INLINE HWY_ATTR __attribute__((always_inline))
+#endif
+
+// For a loop over vectors held in registers, where the compiler would rather keep them in memory.
+#ifndef LATTICE_UNROLL
+#ifdef __clang__
+#define LATTICE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LATTICE_UNROLL _Pragma("GCC unroll 8")
+#endif
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
@@ -193,9 +207,9 @@ struct RowDotsPass {
     Vec<T> xs[NV];
     for (int j = 0; j < NV; ++j) xs[j] = Load(x + col + j * N);
     for (size_t i = 0; i < rows; i += N) {
-      const auto sums = GatherSums<T>(i, [&](size_t first) HWY_ATTR {
+      const auto sums = GatherSums<T>(i, [&](size_t first) LATTICE_INLINE {
         Vec<T> acc[kGroup<T>];
-        for (size_t r = 0; r < kGroup<T>; ++r) {
+        LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
           const T* row = S + (first + r) * stride + col;
           acc[r] = hn::Mul(Load(row), xs[0]);
           for (int j = 1; j < NV; ++j) acc[r] = hn::MulAdd(Load(row + j * N), xs[j], acc[r]);
@@ -226,9 +240,9 @@ struct RowNormsPass {
                              const Done& done) {
     constexpr size_t N = kLanes<T>;
     for (size_t i = 0; i < rows; i += N) {
-      const auto sums = GatherSums<T>(i, [&](size_t first) HWY_ATTR {
+      const auto sums = GatherSums<T>(i, [&](size_t first) LATTICE_INLINE {
         Vec<T> acc[kGroup<T>];
-        for (size_t r = 0; r < kGroup<T>; ++r) {
+        LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
           const T* row = S + (first + r) * stride + col;
           for (int j = 0; j < NV; ++j) {
             const auto s = Load(row + j * N);

@@ -35,7 +35,7 @@ struct Dims {
   }
 };
 
-// Lengths of the slots, for rules that measure them: s_i = sqrt(|S_i|^2 + eps^2) and 1 / s_i.
+// Lengths of the slots: s_i = sqrt(|S_i|^2 + eps^2) and 1 / s_i.
 template <typename T>
 struct Lengths {
   static constexpr T kEps2 = T(1e-12);
@@ -49,6 +49,24 @@ struct Lengths {
   }
 };
 
+// And what these two miss by rounding, (|S_i|^2 + eps^2) / s_i^2 - 1.
+template <typename T>
+struct ExactLengths : Lengths<T> {
+  T* miss;
+
+  HWY_INLINE void operator()(size_t i, Vec<T> norms) const {
+    Lengths<T>::operator()(i, norms);
+    const auto n = hn::Add(norms, Set(Lengths<T>::kEps2)), inverse = Load(this->inv + i);
+#if HWY_TARGET == HWY_SCALAR  // no fused multiplication
+    const double exact = hn::GetLane(inverse);
+    miss[i] = static_cast<T>(hn::GetLane(n) * exact * exact - 1);
+#else
+    const auto square = hn::Mul(inverse, inverse), lost = hn::MulSub(inverse, inverse, square);
+    Store(hn::MulAdd(n, lost, hn::MulSub(n, square, Set(T(1)))), miss + i);
+#endif
+  }
+};
+
 // One token's inputs: the caller's memory where it can be read in whole vectors, a padded copy elsewhere.
 // Gates a rule does not take keep their neutral values.
 template <typename T>
@@ -58,10 +76,13 @@ struct Token {
   T gamma = 1, mu = 1, lam = 0, igate = 0, fgate = 0;
 };
 
-// What a rule makes of a token, S_new = diag(A) S - B h^T, and what it wants to remember for the adjoint.
+// What the engine reads from the state for a token, what a rule makes of it, S_new = diag(A) S - B h^T, and
+// what the rule wants to remember for the adjoint.
 template <typename T>
 struct Step {
-  static constexpr int kAux = 10, kScalars = 8;
+  static constexpr int kAux = 9, kScalars = 8;
+  ExactLengths<T> lengths;  // of the old state's slots [kMeasures]
+  T* z;                     // w @ S [kReads]
   T *A, *B, *h;
   T* aux[kAux];  // vectors over slots, or over the width where that is longer
   T scalar[kScalars];
@@ -72,7 +93,7 @@ template <typename T>
 struct StepGrad {
   T *dA, *dB, *dh;              // of the step; a rule may go on in dh
   T *dq, *dk, *dv, *dmu_slots;  // of the inputs
-  T *P, *W, *dz, *E;            // terms of the old state's gradient, see Push
+  T *P, *dz, *E;                // terms of the old state's gradient, see Push
   T* sums[3];                   // a vector each, for the rule
   T dgamma, dmu, dlam, digate, dfgate;
 };
@@ -82,27 +103,43 @@ class Workspace {
  public:
   // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
   Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
-    constexpr size_t kVectors = 9 + 14;
-    const size_t vectors = kVectors + depth * (3 + Step<T>::kAux);
+    constexpr size_t kVectors = 2 * 4 + 4 + 13, kOfStep = 7 + Step<T>::kAux;
+    const size_t vectors = kVectors + (depth + 1) * kOfStep;
     T* base =
         static_cast<T*>(ThreadArena((vectors * Longest() + (depth + 1 + cells) * dims.Matrix()) * sizeof(T)));
     next_ = base;
-    copies = {Vector(), Vector(), Vector(), Vector()};
+    for (auto& copy : copies) copy = {Vector(), Vector(), Vector(), Vector()};
     y = Vector();
     dy = Vector();
     partial = Vector();
-    lengths = {Vector(), Vector()};
-    for (size_t i = 0; i < depth; ++i) {
+    ones = Vector();
+    for (size_t i = 0; i <= depth; ++i) {
       Step<T>& step = steps[i];
+      step.lengths = {{Vector(), Vector()}, Vector()};
+      step.z = Vector();
       step.A = Vector();
       step.B = Vector();
       step.h = Vector();
       for (T*& aux : step.aux) aux = Vector();
     }
-    grad = {Vector(), Vector(), Vector(), Vector(), Vector(), Vector(),
-            Vector(), Vector(), Vector(), Vector(), Vector(), {Vector(), Vector(), Vector()},
-            0,        0,        0,        0,        0};
+    grad = {Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            Vector(),
+            {Vector(), Vector(), Vector()},
+            0,
+            0,
+            0,
+            0,
+            0};
     std::memset(static_cast<void*>(base), 0, (next_ - base) * sizeof(T));
+    Fill(T(1), dims.rows, ones);
     states_ = next_;
     cells_ = states_ + (depth + 1) * dims.Matrix();
   }
@@ -112,14 +149,15 @@ class Workspace {
   // What cell i of the group keeps between blocks: its state forward, the state's gradient backward.
   T* Kept(size_t i) const { return cells_ + i * dims_.Matrix(); }
 
-  Token<T> token;
+  // Two tokens: on the way back a token's gradient is finished together with the reading of the one before.
+  Token<T> tokens[2];
   struct {
     T *q, *k, *v, *mu_slots;
-  } copies;
+  } copies[2];
   T *y, *dy;
   T* partial;  // row sums of rows longer than a tile
-  Lengths<T> lengths;
-  Step<T> steps[kBlock];
+  T* ones;
+  Step<T> steps[kBlock + 1];
   StepGrad<T> grad;
 
  private:

@@ -51,95 +51,107 @@ struct LatticeRule : RuleBase<T> {
   using RuleBase<T>::d;
   using RuleBase<T>::p;
 
-  enum Aux { kS, kInv, kA, kCh, kR, kBeta, kTmp };
+  enum Aux { kA, kCh, kR, kBeta, kWeight };
 
-  // The target h; Dec reads z = k@Phi from the state first.
-  HWY_INLINE void MakeTarget(const T* S, const Token<T>& x, Step<T>& step) {
-    if constexpr (kDec) {
-      for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-        Store(hn::Mul(Load(x.k + i), Load(step.aux[kInv] + i)), step.aux[kTmp] + i);
-      }
-      ColumnSum(step.aux[kTmp], S, d.rows, d.stride, step.h);
-    }
-    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
-      const auto v = Load(x.v + j);
-      const auto h = kEnc ? v : kDec ? hn::Sub(Load(step.h + j), v) : hn::Neg(v);
-      Store(h, step.h + j);
+  // Dec reads z = k@Phi.
+  HWY_INLINE const T* Weights(const Token<T>&, const Step<T>& step) const { return step.aux[kWeight]; }
+  HWY_INLINE void Weigh(const Token<T>& x, Step<T>& step) {
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      Store(hn::Mul(Load(x.k + i), Load(step.lengths.inv + i)), step.aux[kWeight] + i);
     }
   }
 
-  // One vector of slots from the dots <S_i, h>; returns a positive number where MeasureResiduals must look.
-  HWY_INLINE Vec<T> StepSlots(size_t i, Vec<T> dots, T hh, const Token<T>& x, bool token, Step<T>& step) {
-    const auto inv = Load(step.aux[kInv] + i), k = Load(x.k + i);
+  void MakeStep(const T* S, const Token<T>& x, Step<T>& step) {
+    MakeStepAs(S, x, p.normalize == Normalize::kToken, step);
+  }
+
+  HWY_INLINE void MakeStepAs(const T* S, const Token<T>& x, bool token, Step<T>& step) {
+    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
+      const auto v = Load(x.v + j);
+      Store(kEnc ? v : kDec ? hn::Sub(Load(step.z + j), v) : hn::Neg(v), step.h + j);
+    }
+    const auto hh = Set(Dot(step.h, step.h, d.stride));
+    auto worst = Set(T(-1));
+    RowDots(S, d.rows, d.stride, step.h, step.aux[kA],
+            [&](size_t i, Vec<T> dots) HWY_ATTR { worst = hn::Max(worst, Aim(i, dots, hh, x, step)); });
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) Coefficients(i, x, token, step);
+    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) Refine(S, hh, x, token, step);
+  }
+
+  // a, ch and r of a vector of slots; returns their Excess.
+  HWY_INLINE Vec<T> Aim(size_t i, Vec<T> dots, Vec<T> hh, const Token<T>& x, Step<T>& step) {
+    const auto inv = Load(step.lengths.inv + i), k = Load(x.k + i);
     const auto a = hn::Mul(dots, inv);
     const auto ch = hn::Mul(kEnc ? hn::Sub(a, k) : k, inv);
-    const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, Set(hh)));
+    const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, hh));
     Store(a, step.aux[kA] + i);
     Store(ch, step.aux[kCh] + i);
     Store(r, step.aux[kR] + i);
-    const auto size = Coefficients(i, a, ch, inv, r, x, token, step);
-    return Excess(Set(hh), inv, ch, size, x);
+    return Excess(i, hh, x, step);
   }
 
-  // A, B and beta of one vector of slots; returns w = mu^2 + (gamma ch / s)^2 r, where beta = 1 / sqrt(w).
+  // Positive where r_i is not good enough. It carries an error of an ulp of |h|^2, which matters where that
+  // is large against the length of the new slot: (g/s)^2 |h|^2 > 8 w with g = gamma ch and w as in
+  // Coefficients. A w near the end of the range counts too, and one of zero.
+  HWY_INLINE Vec<T> Excess(size_t i, Vec<T> hh, const Token<T>& x, const Step<T>& step) const {
+    const auto ch = Load(step.aux[kCh] + i), inv = Load(step.lengths.inv + i);
+    const auto gi = hn::Mul(hn::Mul(Set(x.gamma), ch), inv), gi2 = hn::Mul(gi, gi);
+    const auto w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.mu * x.mu));
+    const auto excess = hn::NegMulAdd(Set(T(8)), w, hn::Mul(gi2, hh));
+    const auto in_range = hn::And(hn::Lt(w, Set(T(1e30))), hn::Gt(w, Set(T(1e-30))));
+    return hn::IfThenElse(in_range, excess, Set(T(1)));
+  }
+
+  // Once more the coefficients of the slots that have an Excess, in double and with r_i computed without
+  // cancellation, |h - a Phi|^2 + (a eps / s)^2.
+  HWY_NOINLINE void Refine(const T* S, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
+    HWY_ALIGN T excess[kLanes<T>];
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      Store(Excess(i, hh, x, step), excess);
+      for (size_t row = i; row < i + kLanes<T>; ++row) {
+        if (!(excess[row - i] > T(0))) continue;
+        const T a = step.aux[kA][row], inv = step.lengths.inv[row];
+        step.aux[kR][row] = Residual(S + row * d.stride, a, inv, step.h);
+        WideCoefficients(row, x, token, /*measured=*/true, step);
+      }
+    }
+  }
+
+  // A, B and beta = 1 / sqrt(w), w = mu^2 + (gamma ch / s)^2 r, of one vector of slots.
   //
   // A slot's length is never corrected later, so the rounding of A adds up over the tokens: computed plainly
   // in float32, lengths wandered by 1.3e-4 over 2^20 tokens. Here A carries one rounding, its last; what the
-  // operations before it lost is computed and added.
-  HWY_INLINE Vec<T> Coefficients(size_t i, Vec<T> a, Vec<T> ch, Vec<T> inv, Vec<T> r, const Token<T>& x,
-                                 bool token, Step<T>& step) {
+  // operations before it lost is computed and added. So is what 1/s misses: just below 1 it is always rounded
+  // up (1.6e-4 over 65,536 tokens with long values). With |S_i|^2 / s_i^2 = 1 + miss the new slot has not w
+  // but w + miss (u^2 - w), u = A / beta.
+  HWY_INLINE void Coefficients(size_t i, const Token<T>& x, bool token, Step<T>& step) {
+#if HWY_TARGET == HWY_SCALAR  // what a product loses is not known
+    WideCoefficients(i, x, token, /*measured=*/false, step);
+#else
+    const auto inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i);
     const auto one = Set(T(1)), mu = Set(x.mu);
-    const auto g = hn::Mul(Set(x.gamma), ch), gi = hn::Mul(g, inv);
-    constexpr bool kFused = HWY_TARGET != HWY_SCALAR;  // what a product loses is known
-    if (!kFused || !token) {
-      if constexpr (kFused) {
-        Store(one, step.aux[kBeta] + i);
-        Store(hn::Add(mu, hn::Mul(gi, a)), step.A + i);
-        Store(g, step.B + i);
-      } else {
-        WideCoefficients(i, x, token, step);
-      }
-      return hn::MulAdd(hn::Mul(gi, gi), r, hn::Mul(mu, mu));
+    const auto g = hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i)), gi = hn::Mul(g, inv);
+    if (!token) {
+      Store(one, step.aux[kBeta] + i);
+      Store(hn::Add(mu, hn::Mul(gi, a)), step.A + i);
+      Store(g, step.B + i);
+      return;
     }
     const Exact<T> u = AddExactly<T>(mu, hn::Mul(gi, a));
     const Exact<T> mu2 = MulExactly<T>(mu, mu);
-    Exact<T> w = AddExactly<T>(mu2.high, hn::Mul(hn::Mul(gi, gi), r));
+    Exact<T> w = AddExactly<T>(mu2.high, hn::Mul(hn::Mul(gi, gi), Load(step.aux[kR] + i)));
     w.low = hn::Add(w.low, mu2.low);
+    w.low = hn::MulAdd(Load(step.lengths.miss + i), hn::MulSub(u.high, u.high, w.high), w.low);
     const auto beta = hn::Div(one, hn::Sqrt(w.high));
     const Exact<T> beta2 = MulExactly<T>(beta, beta), A = MulExactly<T>(u.high, beta);
     // 1 - w beta^2, twice what beta lacks relatively
     auto lack = hn::NegMulAdd(w.high, beta2.high, one);
     lack = hn::NegMulAdd(w.high, beta2.low, hn::NegMulAdd(w.low, beta2.high, lack));
-    auto low = hn::MulAdd(u.low, beta, A.low);
-    low = hn::MulAdd(hn::Mul(A.high, lack), Set(T(0.5)), low);
+    const auto half = hn::Mul(lack, Set(T(0.5))), B = hn::Mul(beta, g);
     Store(beta, step.aux[kBeta] + i);
-    Store(hn::Add(A.high, low), step.A + i);
-    Store(hn::Mul(beta, g), step.B + i);
-    return w.high;
-  }
-
-  // r_i carries an error of an ulp of |h|^2; it matters where that is large against the length of the new
-  // slot: (g/s)^2 |h|^2 > 8 w with g = gamma ch. A w near the end of the range counts too, and one of zero.
-  HWY_INLINE Vec<T> Excess(Vec<T> hh, Vec<T> inv, Vec<T> ch, Vec<T> w, const Token<T>& x) const {
-    const auto gi = hn::Mul(hn::Mul(Set(x.gamma), ch), inv);
-    const auto excess = hn::NegMulAdd(Set(T(8)), w, hn::Mul(hn::Mul(gi, gi), hh));
-    const auto in_range = hn::And(hn::Lt(w, Set(T(1e30))), hn::Gt(w, Set(T(1e-30))));
-    return hn::IfThenElse(in_range, excess, Set(T(1)));
-  }
-
-  // Makes the step of every vector of slots that has one in need once more: r_i without cancellation,
-  // |h - a Phi|^2 + (a eps / s)^2, and the coefficients in double.
-  HWY_NOINLINE void MeasureResiduals(const T* S, T hh, const Token<T>& x, bool token, Step<T>& step) {
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      const auto inv = Load(step.aux[kInv] + i), ch = Load(step.aux[kCh] + i);
-      const auto gi = hn::Mul(hn::Mul(Set(x.gamma), ch), inv);
-      const auto w = hn::MulAdd(hn::Mul(gi, gi), Load(step.aux[kR] + i), Set(x.mu * x.mu));
-      if (hn::AllFalse(Tag<T>(), hn::Gt(Excess(Set(hh), inv, ch, w, x), hn::Zero(Tag<T>())))) continue;
-      for (size_t row = i; row < i + kLanes<T>; ++row) {
-        step.aux[kR][row] = Residual(S + row * d.stride, step.aux[kA][row], step.aux[kInv][row], step.h);
-        WideCoefficients(row, x, token, step);
-      }
-    }
+    Store(hn::Add(A.high, hn::MulAdd(A.high, half, hn::MulAdd(u.low, beta, A.low))), step.A + i);
+    Store(hn::MulAdd(B, half, B), step.B + i);
+#endif
   }
 
   HWY_INLINE T Residual(const T* slot, T a, T inv, const T* h) const {
@@ -151,34 +163,17 @@ struct LatticeRule : RuleBase<T> {
     return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc)) + a * a * inv * inv * Lengths<T>::kEps2;
   }
 
-  // The coefficients of one slot in double, where float32 might overflow or nothing tells what it loses.
-  static void WideCoefficients(size_t i, const Token<T>& x, bool token, Step<T>& step) {
-    const double s = step.aux[kS][i], a = step.aux[kA][i], mu = x.mu, g = double{x.gamma} * step.aux[kCh][i];
-    const double beta = token ? s / std::sqrt(mu * mu * s * s + g * g * step.aux[kR][i]) : 1;
+  // The coefficients of one slot in double, where float32 might overflow or nothing tells what it loses. An r
+  // that was measured misses less.
+  static void WideCoefficients(size_t i, const Token<T>& x, bool token, bool measured, Step<T>& step) {
+    const double inv = step.lengths.inv[i], miss = step.lengths.miss[i], mu = x.mu;
+    const double g = double{x.gamma} * step.aux[kCh][i], along = g * inv * step.aux[kA][i], u = mu + along;
+    const double w = mu * mu + g * g * inv * inv * step.aux[kR][i];
+    const double more = miss * (u * u - w - (measured ? along * along : 0));
+    const double beta = token ? 1 / std::sqrt(std::abs(more) < w / 2 ? w + more : w) : 1;
     step.aux[kBeta][i] = static_cast<T>(beta);
-    step.A[i] = static_cast<T>(beta * (mu + g * a * step.aux[kInv][i]));
+    step.A[i] = static_cast<T>(beta * u);
     step.B[i] = static_cast<T>(beta * g);
-  }
-
-  void MakeStep(const T* S, const Lengths<T>& lengths, const Token<T>& x, Step<T>& step) {
-    MakeStepAs(S, lengths, x, p.normalize == Normalize::kToken, step);
-  }
-
-  HWY_INLINE void MakeStepAs(const T* S, const Lengths<T>& lengths, const Token<T>& x, bool token,
-                             Step<T>& step) {
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      Store(Load(lengths.s + i), step.aux[kS] + i);
-      Store(Load(lengths.inv + i), step.aux[kInv] + i);
-    }
-    MakeTarget(S, x, step);
-    const T hh = Dot(step.h, step.h, d.stride);
-    auto worst = Set(T(-1));
-    // The dots of all slots first: the long chain of StepSlots then runs for all of them at once (130 cycles
-    // a token less than taking turns with the dots).
-    RowDots(S, d.rows, d.stride, step.h, step.aux[kTmp], StoreSums<T>{step.aux[kTmp]});
-    for (size_t i = 0; i < d.rows; i += kLanes<T>)
-      worst = hn::Max(worst, StepSlots(i, Load(step.aux[kTmp] + i), hh, x, token, step));
-    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) MeasureResiduals(S, hh, x, token, step);
   }
 
   // Sums over slots under way live in scratch, a vector each; kDhh is the gradient of |h|^2.
@@ -193,11 +188,12 @@ struct LatticeRule : RuleBase<T> {
     AdjointSlotsAs(i, dA, dB, x, p.normalize == Normalize::kToken, hn::Zero(Tag<T>()), step, g);
   }
 
-  // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, still undivided).
+  // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, which
+  // ReadSlots completes).
   HWY_NOINLINE void AdjointSlotsAs(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, bool token, Vec<T> ds,
                                    const Step<T>& step, StepGrad<T>& g) {
     const auto mu = Set(x.mu), gamma = Set(x.gamma), zero = hn::Zero(Tag<T>());
-    const auto s = Load(step.aux[kS] + i), inv = Load(step.aux[kInv] + i), a = Load(step.aux[kA] + i);
+    const auto s = Load(step.lengths.s + i), inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i);
     const auto ch = Load(step.aux[kCh] + i), beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
     const auto ai = hn::Mul(a, inv), gch = hn::Mul(gamma, ch);
     const auto bdA = hn::Mul(beta, dA);
@@ -227,36 +223,29 @@ struct LatticeRule : RuleBase<T> {
     Store(kEnc ? hn::Neg(dc) : dc, g.dk + i);
     dinv = hn::MulAdd(da, hn::Mul(a, s), dinv);
     Store(hn::Mul(da, inv), g.P + i);
-    Store(hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds), g.E + i);
+    const auto e = hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds);
+    Store(kDec ? e : hn::Mul(inv, e), g.E + i);
     Accumulate(i, dmu, g.sums[kDmu]);
     Accumulate(i, dgamma, g.sums[kDgamma]);
   }
 
-  // The rest: from dh to v, k and the lengths.
-  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+  // From dh and P@S to v and z.
+  void Adjoint(const Token<T>&, const Step<T>& step, StepGrad<T>& g) {
     g.dmu += Sum(g.sums[kDmu], kLanes<T>);
     g.dgamma += Sum(g.sums[kDgamma], kLanes<T>);
     const auto dhh2 = Set(2 * Sum(g.sums[kDhh], kLanes<T>));
-    d.ZeroTail(g.P);
-    ColumnSum(g.P, S, d.rows, d.stride, g.dz);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       const auto dh = hn::Add(hn::MulAdd(dhh2, Load(step.h + j), Load(g.dh + j)), Load(g.dz + j));
       Store(dh, g.dz + j);
       Store(kEnc ? dh : hn::Neg(dh), g.dv + j);
     }
-    if constexpr (kDec) {
-      RowDots(S, d.rows, d.stride, g.dz, g.W, [&](size_t i, Vec<T> dots) HWY_ATTR {
-        const auto inv = Load(step.aux[kInv] + i);
-        const auto w = hn::Mul(Load(x.k + i), inv), dk = hn::Mul(dots, inv);
-        Store(hn::Add(Load(g.dk + i), dk), g.dk + i);
-        Store(hn::Mul(inv, hn::NegMulAdd(dk, w, Load(g.E + i))), g.E + i);
-        Store(w, g.W + i);
-      });
-    } else {
-      for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-        Store(hn::Mul(Load(step.aux[kInv] + i), Load(g.E + i)), g.E + i);
-      }
-    }
+  }
+
+  // From z to k and the lengths.
+  HWY_INLINE void ReadSlots(size_t i, Vec<T> dots, const Token<T>&, const Step<T>& step, StepGrad<T>& g) {
+    const auto inv = Load(step.lengths.inv + i), dk = hn::Mul(dots, inv);
+    Store(hn::Add(Load(g.dk + i), dk), g.dk + i);
+    Store(hn::Mul(inv, hn::NegMulAdd(dk, Load(step.aux[kWeight] + i), Load(g.E + i))), g.E + i);
   }
 
  protected:

@@ -55,28 +55,29 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   using Base::d;
   using Base::p;
 
-  void MakeStep(const T* S, const Lengths<T>& lengths, const Token<T>& x, Step<T>& step) {
-    Base::MakeStepAs(S, lengths, x, /*token=*/false, step);
+  void MakeStep(const T* S, const Token<T>& x, Step<T>& step) {
+    Base::MakeStepAs(S, x, /*token=*/false, step);
   }
 
-  void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new, T* y, Workspace<T>& w) {
+  // S_new = Y; the engine's update then rescales it.
+  void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new) {
     T *beta = step.aux[kRescale], *length = step.aux[kLength];
     SoftUpdate(d, S, step, x.gamma * x.lam, S_new);
     RowNorms(S_new, d.rows, d.stride, length, [&](size_t i, Vec<T> norms) HWY_ATTR {
       const auto m = hn::Sqrt(hn::Add(norms, Set(Lengths<T>::kEps2)));
       Store(m, length + i);
-      Store(PerToken() ? hn::Div(Load(step.aux[Base::kS] + i), m) : Set(T(1)), beta + i);
+      Store(PerToken() ? hn::Div(Load(step.lengths.s + i), m) : Set(T(1)), beta + i);
     });
-    Update<kRead | kMeasure>(S_new, d.rows, d.stride, beta, Zeros(step), step.h, x.q, S_new, y, w.partial,
-                             w.lengths);
   }
+  const T* Rescaling(const Step<T>& step) const { return step.aux[kRescale]; }
+  const T* Zeros(const Step<T>& step) const { return step.aux[kZero]; }
 
-  void ShrinkAdjoint(const T* S, const T* S_new, const Token<T>& x, Step<T>& step, const T* dy, T* G,
-                     StepGrad<T>& g) {
+  // G, the gradient of S_new, becomes that of Z.
+  void ShrinkAdjoint(const T* S_new, const Token<T>& x, Step<T>& step, T* G, StepGrad<T>& g) {
     const T *beta = step.aux[kRescale], *length = step.aux[kLength];
-    T *scale = g.W, *ds = step.aux[kDs];
+    T *scale = g.P, *ds = step.aux[kDs];
     // dA is <G, S_new> here: with beta the gradient of the rescaling.
-    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, x.q, dy, G, g.dA, g.dB, g.dh,
+    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, G, g.dA, g.dB, g.dh,
          [&](size_t i, Vec<T> dots, Vec<T>) HWY_ATTR {
            const auto m = Load(length + i);
            const auto dbeta = PerToken() ? hn::Div(dots, Load(beta + i)) : hn::Zero(Tag<T>());
@@ -87,20 +88,17 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
     const T dthreshold = -SoftPull(d, S_new, beta, scale, G);
     g.dgamma += dthreshold * x.lam;
     g.dlam += dthreshold * x.gamma;
-    // G is dZ now, and q = 0 keeps it.
-    Base::BeginAdjoint(g);
-    Pull(S, d.rows, d.stride, step.B, step.h, Zeros(step), dy, G, g.dA, g.dB, g.dh,
-         [&](size_t i, Vec<T> dA, Vec<T> dB)
-             HWY_ATTR { Base::AdjointSlotsAs(i, dA, dB, x, /*token=*/false, Load(ds + i), step, g); });
+  }
+
+  HWY_INLINE void AdjointSlots(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, const Step<T>& step,
+                               StepGrad<T>& g) {
+    Base::AdjointSlotsAs(i, dA, dB, x, /*token=*/false, Load(step.aux[kDs] + i), step, g);
   }
 
  private:
-  // kTmp is free once the step is made.
-  enum Aux { kRescale = 7, kLength = 8, kZero = 9, kDs = Base::kTmp };
+  enum Aux { kRescale = 5, kLength, kZero, kDs };
 
   bool PerToken() const { return p.normalize == Normalize::kToken; }
-
-  const T* Zeros(const Step<T>& step) const { return step.aux[kZero]; }
 };
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

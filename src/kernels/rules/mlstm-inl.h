@@ -40,7 +40,7 @@ struct MlstmRule : RuleBase<T> {
   }
   void SaveGrad(const T* G, T* dstate) { SaveParts(G, dm_, dstate); }
 
-  void MakeStep(const T*, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
     const T kept = LogSigmoid(x.fgate) + m_;
     const T m = kept >= x.igate ? kept : x.igate;
     step.scalar[kForget] = std::exp(kept - m);
@@ -76,7 +76,7 @@ struct MlstmRule : RuleBase<T> {
     step.scalar[kDm] = by_n ? T(0) : -dden * den;
   }
 
-  void Adjoint(const T*, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+  void Adjoint(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     const T forget = step.scalar[kForget], input = step.scalar[kInput];
     const T dlog_forget = Sum(g.dA, d.rows) * forget;
     const T dlog_input = -KeyScale() * input * Dot(g.dB, x.k, d.rows);

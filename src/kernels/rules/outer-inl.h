@@ -18,13 +18,13 @@ struct OuterRule : DecayRule<T, kDecay> {
   using Base::Base;
   using Base::d;
 
-  void MakeStep(const T*, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
     Base::MakeDecay(x, step);
     Scale(T(-1), x.k, d.rows, step.B);
     Scale(T(1), x.v, d.stride, step.h);
   }
 
-  void Adjoint(const T*, const Token<T>&, const Step<T>&, StepGrad<T>& g) {
+  void Adjoint(const Token<T>&, const Step<T>&, StepGrad<T>& g) {
     Base::DecayAdjoint(g);
     Scale(T(-1), g.dB, d.rows, g.dk);
     Scale(T(1), g.dh, d.stride, g.dv);

@@ -24,13 +24,12 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   enum Aux { kZh, kE };
   enum Scalar { kS, kP };
 
-  void MakeStep(const T* S, const Lengths<T>&, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
     T *zh = step.aux[kZh], *e = step.aux[kE];
     Base::MakeDecay(x, step);
     Scale(x.gamma, x.k, d.rows, step.B);
-    ColumnSum(x.k, S, d.rows, d.stride, zh);
-    const T s = std::sqrt(Dot(zh, zh, d.stride) + T(1e-12));
-    Scale(T(1) / s, zh, d.stride, zh);
+    const T s = std::sqrt(Dot(step.z, step.z, d.stride) + T(1e-12));
+    Scale(T(1) / s, step.z, d.stride, zh);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(zh + j), Load(x.v + j)), e + j);
     const T along = Dot(zh, e, d.stride);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
@@ -40,9 +39,10 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
     step.scalar[kP] = along;
   }
 
-  void Adjoint(const T* S, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+  void Adjoint(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     const T *zh = step.aux[kZh], *e = step.aux[kE];
     const T s = step.scalar[kS], along = step.scalar[kP];
+    g.dgamma += Dot(x.k, g.dB, d.rows);
     // h = u/s, u = e - zh p, p = <zh,e>
     Scale(T(1) / s, g.dh, d.stride, g.dh);  // du
     T ds = -Dot(g.dh, step.h, d.stride);
@@ -59,8 +59,6 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       Store(hn::MulAdd(Set(ds), Load(zh + j), Load(g.dz + j)), g.dz + j);
     }
-    RowDots(S, d.rows, d.stride, g.dz, g.dk);
-    Base::FinishKey(x, g);
   }
 };
 
