@@ -128,7 +128,8 @@ TINY_DECODE = ["--quick", "--config", str(BENCH.parent / "configs" / "tiny.toml"
 def test_decode_prints_a_table():
     done = call(DECODE / "bench.py", *TINY_DECODE)
     assert done.returncode == 0, done.stderr
-    for text in ("int8", "decode behind 8 tokens", "2 sessions", "of what the bandwidth allows", "prefix cache"):
+    for text in ("int8", "decode behind 8 tokens", "against an empty session", "2 sessions", "products alone allow",
+                 "of what the bandwidth allows", "prefix cache"):
         assert text in done.stdout
 
 

@@ -81,11 +81,14 @@ def rows_of(figures):
     for context in formats[0]["decode_tokens_per_second_by_context"]:
         rows.append(row(f"decode behind {int(context):,} tokens, tokens/s", 1,
                         lambda f: f["decode_tokens_per_second_by_context"][context]))
+    rows.append(row("time there against an empty session", 3, lambda f: f["last_context_time_against_empty"]))
+    rows.append(row("a session there, KiB", 0, lambda f: f["last_session_bytes"] / 1024))
     rows.append(row("of what the bandwidth allows, %", 0, lambda f: 100 * f["bandwidth_share"]))
     for count in formats[0]["decode_tokens_per_second_by_sessions"]:
         rows.append(row(f"{count} session{'s' if count != '1' else ''}, tokens/s", 1,
                         lambda f: f["decode_tokens_per_second_by_sessions"][count]))
-    rows += [row("prompt of 512, tokens/s", 0, lambda f: f["prefill_512_tokens_per_second"]),
+    rows += [row("the products alone allow, tokens/s", 1, lambda f: f["product_tokens_per_second"]),
+             row("prompt of 512, tokens/s", 0, lambda f: f["prefill_512_tokens_per_second"]),
              row("its products against the product alone", 2, lambda f: f["prefill_flops"] / f["matmul_flops"]),
              row("first token of that prompt, ms", 0, lambda f: 1e3 * f["first_token_seconds"]),
              row("the same from the prefix cache, ms", 1, lambda f: 1e3 * f["first_token_seconds_cached"])]

@@ -42,10 +42,13 @@ nlohmann::ordered_json ToJson(const std::string& format, const DecodeFigures& f)
   return {{"format", format},
           {"weight_bytes_per_token", f.weight_bytes},
           {"session_bytes", f.session_bytes},
+          {"last_session_bytes", f.last_session_bytes},
           {"read_bandwidth", f.read_bandwidth},
           {"bandwidth_share", f.BandwidthShare()},
           {"decode_tokens_per_second_by_context", decode},
+          {"last_context_time_against_empty", f.last_context_time},
           {"decode_tokens_per_second_by_sessions", batch},
+          {"product_tokens_per_second", f.product_tokens},
           {"prefill_512_tokens_per_second", f.prefill},
           {"prefill_flops", f.prefill_rate},
           {"matmul_flops", f.product_rate},
@@ -60,10 +63,15 @@ void Print(const std::string& format, const DecodeFigures& f) {
   for (const auto& [context, rate] : f.decode)
     std::cout << "  decode behind " << train::Grouped(context) << " tokens: " << Fixed(rate, 1)
               << " tokens/s\n";
-  std::cout << "  of what the bandwidth allows: " << Fixed(100 * f.BandwidthShare(), 1) << " %\n";
+  std::cout << "  a token there against one of an empty session: " << Fixed(f.last_context_time, 3)
+            << " x the time, the session is " << train::BytesText(f.last_session_bytes) << "\n"
+            << "  of what the bandwidth allows: " << Fixed(100 * f.BandwidthShare(), 1) << " %\n";
   for (const auto& [sessions, rate] : f.batch)
     std::cout << "  " << sessions << " sessions: " << Fixed(rate, 1) << " tokens/s, "
               << Fixed(rate / f.batch[0].second, 2) << " x\n";
+  if (!f.batch.empty())
+    std::cout << "  the products alone allow " << Fixed(f.product_tokens, 1) << " tokens/s, "
+              << Fixed(f.product_tokens / f.batch[0].second, 2) << " x\n";
   std::cout << "  prefill of 512: " << Fixed(f.prefill, 0) << " tokens/s, " << Fixed(f.prefill_rate / 1e9, 0)
             << " of " << Fixed(f.product_rate / 1e9, 0) << " GFLOP/s of the product alone\n"
             << "  first token of a 512-token prompt: " << Fixed(1e3 * f.first_token, 1)

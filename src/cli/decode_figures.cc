@@ -1,6 +1,7 @@
 #include "cli/decode_figures.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -20,19 +21,36 @@ using runtime::Session;
 
 constexpr int64_t kPrompt = 512;
 
-// Median of the seconds that calls of `action` take, for about `seconds` and at least five calls.
-template <typename Action>
-double MedianSeconds(double seconds, const Action& action) {
-  std::vector<double> times;
+double Median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Medians of the seconds that calls of the actions take, each in its turn, for about `seconds` for each and
+// at least five calls.
+template <typename... Action>
+std::array<double, sizeof...(Action)> MediansInTurn(double seconds, const Action&... actions) {
+  std::array<std::vector<double>, sizeof...(Action)> times;
   double total = 0;
-  while (total < seconds || times.size() < 5) {
+  const auto measure = [&](std::vector<double>& into, const auto& action) {
     const auto start = std::chrono::steady_clock::now();
     action();
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    total += times.back();
+    into.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    total += into.back();
+  };
+  while (total < seconds * sizeof...(Action) || times[0].size() < 5) {
+    size_t i = 0;
+    (measure(times[i++], actions), ...);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  std::array<double, sizeof...(Action)> medians;
+  std::transform(times.begin(), times.end(), medians.begin(), Median);
+  return medians;
+}
+
+template <typename Action>
+double MedianSeconds(double seconds, const Action& action) {
+  return MediansInTurn(seconds, action)[0];
 }
 
 std::vector<int32_t> Prompt(const runtime::Model& model, int64_t count) {
@@ -66,9 +84,22 @@ double ProductRate(const runtime::Model& model, ThreadPool& pool, double seconds
   activations.Convert(0, kPrompt);
   const kernels::MatMul product = activations.Times(w, y.data());
   const double time = MedianSeconds(seconds, [&] {
-    pool.For(w.rows, 64, [&](int64_t first, int64_t last) { kernels::MatMulRows(product, first, last); });
+    pool.For(w.rows, std::max<int64_t>(64, w.rows / (4 * pool.threads())),
+             [&](int64_t first, int64_t last) { kernels::MatMulRows(product, first, last); });
   });
   return 2.0 * static_cast<double>(kPrompt * w.cols * w.rows) / time;
+}
+
+// Floating-point operations of a token in the products, with `heads` products for the logits.
+double ProductOperations(const runtime::Model& model, double heads) {
+  const auto elements = [](const runtime::WeightMatrix& w) { return static_cast<double>(w.rows * w.cols); };
+  double sum = heads * elements(model.parts().head);
+  for (const runtime::BlockParts& b : model.parts().blocks) {
+    for (const runtime::WeightMatrix* w :
+         {&b.qk, &b.q, &b.k, &b.v, &b.gate, &b.out, &b.ffn_gate, &b.ffn_up, &b.ffn_down})
+      sum += elements(*w);
+  }
+  return 2 * sum;
 }
 
 void MeasurePrefill(Engine& engine, double seconds, DecodeFigures& figures) {
@@ -79,14 +110,7 @@ void MeasurePrefill(Engine& engine, double seconds, DecodeFigures& figures) {
   });
   figures.first_token = time;
   figures.prefill = static_cast<double>(kPrompt) / time;
-  const auto& parts = engine.model().parts();
-  double elements = static_cast<double>(parts.head.rows * parts.head.cols) / kPrompt;
-  for (const runtime::BlockParts& b : parts.blocks) {
-    for (const runtime::WeightMatrix* w :
-         {&b.qk, &b.q, &b.k, &b.v, &b.gate, &b.out, &b.ffn_gate, &b.ffn_up, &b.ffn_down})
-      elements += static_cast<double>(w->rows * w->cols);
-  }
-  figures.prefill_rate = 2 * elements * figures.prefill;
+  figures.prefill_rate = ProductOperations(engine.model(), 1.0 / kPrompt) * figures.prefill;
 
   runtime::PrefixCache cache(int64_t{1} << 40);
   Session session = engine.NewSession();
@@ -100,30 +124,31 @@ void MeasurePrefill(Engine& engine, double seconds, DecodeFigures& figures) {
   });
 }
 
-}  // namespace
-
-DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const DecodeBenchOptions& options) {
-  DecodeFigures figures;
-  figures.weight_bytes = model->BytesPerToken();
-  {
-    ThreadPool pool(options.threads);
-    figures.read_bandwidth = ReadBandwidth(figures.weight_bytes, pool, options.seconds);
-    figures.product_rate = ProductRate(*model, pool, options.seconds / 2);
-  }
-  Engine engine(model, options.threads);
-  Session session = engine.NewSession();
+void MeasureContexts(Engine& engine, ThreadPool& pool, const DecodeBenchOptions& options,
+                     DecodeFigures& figures) {
+  Session session = engine.NewSession(), empty = engine.NewSession();
   figures.session_bytes = session.Bytes();
-  const std::vector<int32_t> block = Prompt(*model, kPrompt);
-  int32_t token = 1;
+  const std::vector<int32_t> block = Prompt(engine.model(), kPrompt);
+  const int32_t token = 1;
+  const auto step = [&] { engine.Append(session, {&token, 1}); };
+  const double before = ReadBandwidth(figures.weight_bytes, pool, options.seconds);
   for (const int64_t context : options.contexts) {
     while (session.position() < context) {
       const auto count = static_cast<size_t>(std::min(kPrompt, context - session.position()));
       const Feed feed = {&session, std::span(block).first(count), runtime::Want::kNone};
       engine.Run({&feed, 1});
     }
-    const double time = MedianSeconds(options.seconds, [&] { engine.Append(session, {&token, 1}); });
-    figures.decode.push_back({context, 1 / time});
+    figures.decode.push_back({context, 1 / MedianSeconds(options.seconds, step)});
+    if (figures.decode.size() > 1) continue;
+    figures.read_bandwidth = (before + ReadBandwidth(figures.weight_bytes, pool, options.seconds)) / 2;
   }
+  figures.last_session_bytes = session.Bytes();
+  const auto [last, first] = MediansInTurn(options.seconds, step, [&] { engine.Append(empty, {&token, 1}); });
+  figures.last_context_time = last / first;
+}
+
+void MeasureBatches(Engine& engine, const DecodeBenchOptions& options, DecodeFigures& figures) {
+  const int32_t token = 1;
   for (const int64_t count : options.batches) {
     std::vector<Session> sessions;
     std::vector<Feed> feeds;
@@ -132,6 +157,19 @@ DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const D
     const double time = MedianSeconds(options.seconds / 2, [&] { engine.Run(feeds); });
     figures.batch.push_back({count, static_cast<double>(count) / time});
   }
+}
+
+}  // namespace
+
+DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const DecodeBenchOptions& options) {
+  DecodeFigures figures;
+  figures.weight_bytes = model->BytesPerToken();
+  ThreadPool pool(options.threads);
+  Engine engine(model, options.threads);
+  MeasureContexts(engine, pool, options, figures);
+  MeasureBatches(engine, options, figures);
+  figures.product_rate = ProductRate(*model, pool, options.seconds / 2);
+  figures.product_tokens = figures.product_rate / ProductOperations(*model, 1);
   MeasurePrefill(engine, options.seconds, figures);
   return figures;
 }

@@ -12,12 +12,19 @@
 namespace lattice::cli {
 
 struct DecodeFigures {
-  int64_t weight_bytes = 0;   // that a token reads
-  int64_t session_bytes = 0;  // of an empty session
-  double read_bandwidth = 0;  // bytes a second, reading a buffer of that size with the same threads
+  int64_t weight_bytes = 0;        // that a token reads
+  int64_t session_bytes = 0;       // of an empty session
+  int64_t last_session_bytes = 0;  // behind the last context
+  // Bytes a second, reading a buffer of weight_bytes with the same threads; the mean of before and after the
+  // first context.
+  double read_bandwidth = 0;
   std::vector<std::pair<int64_t, double>> decode;  // context -> tokens a second of one session
-  std::vector<std::pair<int64_t, double>> batch;   // sessions -> tokens a second of all together
-  double prefill = 0;                              // tokens a second of a 512-token prompt
+  // Time of a token behind the last context against one of an empty session, the two taking turns: what else
+  // the machine does meets both.
+  double last_context_time = 1;
+  std::vector<std::pair<int64_t, double>> batch;  // sessions -> tokens a second of all together
+  double product_tokens = 0;                      // the most tokens a second that product_rate allows
+  double prefill = 0;                             // tokens a second of a 512-token prompt
   double product_rate = 0;        // floating-point operations a second of the matrix products alone
   double prefill_rate = 0;        // of the prompt, counting the products only
   double first_token = 0;         // seconds from a 512-token prompt to the first logits
