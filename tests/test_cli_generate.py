@@ -72,7 +72,8 @@ def test_bad_models_are_named(model, tmp_path):
         assert result.returncode == 1 and part in result.stderr
 
 
-@pytest.mark.parametrize("args", [["--temperature", "-1"], ["--top-p", "2"], ["--tokens", "-5"], ["--top-k", "x"]])
+@pytest.mark.parametrize("args", [["--temperature", "-1"], ["--temperature", "nan"], ["--top-p", "2"], ["--top-p", "nan"],
+                                  ["--tokens", "-5"], ["--top-k", "x"]])
 def test_wrong_options(model, args):
     result = run("generate", "--model", model, *args)
     assert result.returncode == 2 and args[0] in result.stderr

@@ -40,26 +40,38 @@ int Generate(const Options& options) {
   return 0;
 }
 
+// CLI::Range lets NaN through.
+CLI::Validator Between(double low, double high) {
+  const std::string range = "in [" + train::Short(low, 2) + " - " + train::Short(high, 3) + "]";
+  return CLI::Validator(
+      [=](std::string& text) {
+        double value = 0;
+        const bool within = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+        return within ? std::string() : "Value " + text + " not " + range;
+      },
+      "FLOAT " + range);
+}
+
 void AddSampling(CLI::App& command, runtime::SamplerOptions& sampler) {
   command.add_option("--temperature", sampler.temperature, "0: always the most likely token")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(Between(0.0, 100.0));
   command.add_option("--top-k", sampler.top_k, "choose among the k most likely; 0: among all")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
   command.add_option("--top-p", sampler.top_p, "choose among the most likely with this probability together")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Between(0.0, 1.0));
   command
       .add_option("--min-p", sampler.min_p,
                   "leave out what is less likely than this share of the most likely")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Between(0.0, 1.0));
   command
       .add_option("--repetition-penalty", sampler.repetition_penalty,
                   "makes the last 64 tokens less likely; 1: off")
       ->capture_default_str()
-      ->check(CLI::Range(0.01, 100.0));
+      ->check(Between(0.01, 100.0));
   command.add_option("--seed", sampler.seed, "the same seed gives the same text")->capture_default_str();
 }
 
@@ -69,7 +81,8 @@ void AddGenerate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
-  command->add_option("--prompt", options->prompt, "text to continue; - reads standard input");
+  command->add_option("--prompt", options->prompt,
+                      "text to continue; - reads standard input; without one a new document begins");
   command->add_option("--tokens", options->generation.tokens, "tokens to make")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));

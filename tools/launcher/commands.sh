@@ -50,7 +50,8 @@ command_test() {
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
-  --fuzz    libFuzzer on what reads files and requests, 20 s each, with AddressSanitizer; needs clang
+  --fuzz    libFuzzer on what reads files and requests, with AddressSanitizer; needs clang. 20 s each, or
+            LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
 Example: ./lattice test --asan --tsan" "$@"
