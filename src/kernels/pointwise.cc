@@ -10,6 +10,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/gelu-inl.h"
 #include "kernels/isa.h"
 #include "kernels/storage-inl.h"
 
@@ -37,19 +38,6 @@ HWY_INLINE void Map(const float* x, int64_t n, float* y, const F& f) {
   std::memcpy(y + i, b, bytes);
 }
 
-// Abramowitz and Stegun 7.1.26.
-HWY_INLINE FloatVec Erf(F32 d, FloatVec x) {
-  const auto set = [&](float value) { return hn::Set(d, value); };
-  const auto size = hn::Abs(x);
-  const auto t = hn::Div(set(1), hn::MulAdd(set(0.3275911f), size, set(1)));
-  auto p = hn::MulAdd(set(1.061405429f), t, set(-1.453152027f));
-  p = hn::MulAdd(p, t, set(1.421413741f));
-  p = hn::MulAdd(p, t, set(-0.284496736f));
-  p = hn::MulAdd(p, t, set(0.254829592f));
-  const auto e = hn::Exp(d, hn::Neg(hn::Mul(size, size)));
-  return hn::CopySign(hn::NegMulAdd(hn::Mul(p, t), e, set(1)), x);
-}
-
 void AddToVec(const float* x, int64_t n, float* y) {
   Map(x, n, y, [](F32, FloatVec a, FloatVec b) { return hn::Add(a, b); });
 }
@@ -69,11 +57,7 @@ void Silu(float* x, int64_t n) {
 }
 
 void Gelu(const float* gate, int64_t n, float* y) {
-  Map(gate, n, y, [](F32 d, FloatVec g, FloatVec b) {
-    const auto half = hn::Set(d, 0.5f);
-    const auto erf = Erf(d, hn::Mul(g, hn::Set(d, 0.70710678f)));
-    return hn::Mul(hn::Mul(g, hn::MulAdd(half, erf, half)), b);
-  });
+  Map(gate, n, y, [](F32 d, FloatVec g, FloatVec b) { return hn::Mul(hn::Mul(g, NormalAt(d, g).below), b); });
 }
 
 // log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))

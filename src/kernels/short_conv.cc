@@ -6,45 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "hwy/highway.h"
+#include "kernels/conv_row-inl.h"
 #include "kernels/isa.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// out[c] (+)= a[c] b[c] over the channels.
-template <bool kAdd, typename T>
-HWY_INLINE void MulRows(const T* a, const T* b, int64_t channels, T* out) {
-  const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t c = 0;
-  for (; c + N <= channels; c += N) {
-    const auto x = hn::LoadU(d, a + c), y = hn::LoadU(d, b + c);
-    hn::StoreU(kAdd ? hn::MulAdd(x, y, hn::LoadU(d, out + c)) : hn::Mul(x, y), d, out + c);
-  }
-  for (; c < channels; ++c) out[c] = kAdd ? std::fma(a[c], b[c], out[c]) : a[c] * b[c];
-}
-
-template <typename T>
-HWY_INLINE void AddRow(const T* a, int64_t channels, T* out) {
-  const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t c = 0;
-  for (; c + N <= channels; c += N)
-    hn::StoreU(hn::Add(hn::LoadU(d, out + c), hn::LoadU(d, a + c)), d, out + c);
-  for (; c < channels; ++c) out[c] += a[c];
-}
-
-// Row t of sequence b; rows before the first come from the past, null when there is none.
-template <typename T>
-HWY_INLINE const T* Row(const ShortConv<T>& p, int64_t b, int64_t t) {
-  if (t >= 0) return p.x + (b * p.time + t) * p.channels;
-  if (p.past == nullptr) return nullptr;
-  return p.past + (b * (p.width - 1) + p.width - 1 + t) * p.channels;
-}
 
 struct TileRange {
   int64_t b, begin, end;
@@ -56,17 +27,22 @@ HWY_INLINE TileRange RangeOf(const ShortConv<T>& p, int64_t tile) {
   return {b, begin, std::min(p.time, begin + ShortConv<T>::kTileRows)};
 }
 
+// Row t of sequence b, or null.
+template <typename T>
+HWY_INLINE const T* RowOf(const ShortConv<T>& p, int64_t b, int64_t t) {
+  const T* past = p.past == nullptr ? nullptr : p.past + b * (p.width - 1) * p.channels;
+  return SequenceRow(p.x + b * p.time * p.channels, past, p.width, p.channels, t);
+}
+
 template <typename T>
 HWY_INLINE void Forward(const ShortConv<T>& p, T* y, int64_t first, int64_t last) {
+  std::vector<const T*> rows(static_cast<size_t>(p.width));
   for (int64_t tile = first; tile < last; ++tile) {
     const TileRange range = RangeOf(p, tile);
     for (int64_t t = range.begin; t < range.end; ++t) {
-      T* out = y + (range.b * p.time + t) * p.channels;
-      std::copy(p.bias, p.bias + p.channels, out);
-      for (int64_t j = 0; j < p.width; ++j) {
-        const T* row = Row(p, range.b, t - p.width + 1 + j);
-        if (row != nullptr) MulRows<true>(p.weight + j * p.channels, row, p.channels, out);
-      }
+      for (int64_t j = 0; j < p.width; ++j)
+        rows[static_cast<size_t>(j)] = RowOf(p, range.b, t - p.width + 1 + j);
+      ConvRow(rows.data(), p.width, p.weight, p.bias, p.channels, y + (range.b * p.time + t) * p.channels);
     }
   }
 }
@@ -83,7 +59,7 @@ HWY_INLINE void Backward(const ShortConv<T>& p, const T* dy, T* dx, T* partial, 
       T* dx_t = dx + (range.b * p.time + t) * C;
       AddRow(dy_t, C, sums + W * C);
       for (int64_t j = 0; j < W; ++j) {
-        const T* row = Row(p, range.b, t - W + 1 + j);
+        const T* row = RowOf(p, range.b, t - W + 1 + j);
         if (row != nullptr) MulRows<true>(dy_t, row, C, sums + j * C);
       }
       // x[t] stands under weight j in y[t + W-1-j].

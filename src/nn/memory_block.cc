@@ -9,6 +9,7 @@
 #include "nn/layers.h"
 #include "nn/probe.h"
 #include "nn/projections.h"
+#include "ops/gated_norm.h"
 #include "ops/recurrence.h"
 #include "ops/short_conv.h"
 
@@ -114,9 +115,8 @@ class MemoryBlock : public Block {
     at::Tensor y = Remember(q, k, v, gates_.Forward(Wide(u)), state);
     if (mixer_.skip) y = y + skip_.unsqueeze(-1) * v;
     if (state != nullptr) state->position += u.size(1);
-    y = at::layer_norm(y.reshape(u.sizes()), {config_.width}, out_norm_weight_, out_norm_bias_,
-                       config_.norm_eps);
-    return out_.One(at::gelu(Wide(projected[2])) * y);
+    return out_.One(GatedLayerNorm(y.reshape(u.sizes()), projected[2], out_norm_weight_, out_norm_bias_,
+                                   config_.norm_eps));
   }
 
   std::optional<at::Tensor> InitialState(int64_t batch, const BlockState* state) const {

@@ -8,6 +8,7 @@
 
 #include "kernels/row_norm.h"
 #include "ops/storage.h"
+#include "ops/tiles.h"
 
 namespace lattice {
 namespace {
@@ -86,10 +87,7 @@ class RowNormFunction : public torch::autograd::Function<RowNormFunction> {
       const at::Tensor partial = at::empty({weight.defined() ? p.Tiles() : 0, p.width}, sum.options());
       p.partial = partial.mutable_data_ptr<scalar_t>();
       at::parallel_for(0, p.Tiles(), 1, [&](int64_t first, int64_t last) { kernels::Run(p, first, last); });
-      if (!weight.defined()) return;
-      // Tile by tile, so that the sum does not depend on the number of threads.
-      dweight = at::zeros({p.width}, sum.options());
-      for (int64_t tile = 0; tile < p.Tiles(); ++tile) dweight.add_(partial[tile]);
+      if (weight.defined()) dweight = SumTiles(partial);
     });
     if (delta != at::ScalarType::Undefined && !ddelta.defined()) ddelta = dx;
     return {dx, ddelta, dweight, at::Tensor(), at::Tensor(), at::Tensor()};

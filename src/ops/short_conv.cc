@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/short_conv.h"
+#include "ops/tiles.h"
 
 namespace lattice {
 namespace {
@@ -58,9 +59,7 @@ class CausalConvFunction : public torch::autograd::Function<CausalConvFunction> 
       at::parallel_for(0, p.Tiles(), 1, [&](int64_t first, int64_t last) {
         kernels::ShortConvBackward(p, dy_data, dx_data, sums, first, last);
       });
-      // Tile by tile, so that the sum does not depend on the number of threads.
-      at::Tensor total = at::zeros({p.width + 1, p.channels}, x.options());
-      for (int64_t tile = 0; tile < p.Tiles(); ++tile) total.add_(partial[tile]);
+      const at::Tensor total = SumTiles(partial);
       dweight = total.narrow(0, 0, p.width).t();
       dbias = total.select(0, p.width);
     });

@@ -1,17 +1,20 @@
-#include "nn/projections.h"
+#include "nn/layers.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "nn/language_model.h"
-#include "nn/layers.h"
 #include "nn/products.h"
+#include "nn/projections.h"
+#include "ops/gated_norm.h"
 #include "ops/row_norm.h"
 #include "ops/swiglu.h"
 
 namespace lattice::nn {
 namespace {
+
+using torch::autograd::variable_list;
 
 // Numbers without pattern, about of size 1.
 at::Tensor Draw(at::IntArrayRef shape, double seed) {
@@ -88,6 +91,29 @@ TEST(AddRmsNorm, EqualsItsPartsInEveryType) {
     EXPECT_LT(Distance(grads[0], expected[0]), bound);
     EXPECT_LT(Distance(grads[1], expected[0]), bound);
     EXPECT_LT(Distance(grads[2], expected[1]), bound);
+  }
+}
+
+TEST(GatedLayerNorm, EqualsItsPartsInEveryType) {
+  const at::Tensor inputs[] = {Draw({3, 70, 37}, 1), Draw({3, 70, 37}, 2) * 3, Draw({37}, 3), Draw({37}, 4)};
+  const at::Tensor dy = Draw({3, 70, 37}, 5);
+  const auto run = [&](at::ScalarType type, at::ScalarType narrow, bool parts) {
+    variable_list leaves;
+    for (const at::Tensor& input : inputs) {
+      leaves.push_back(input.to(leaves.size() == 1 ? narrow : type).requires_grad_());
+    }
+    const at::Tensor y =
+        parts ? at::gelu(leaves[1]) * at::layer_norm(leaves[0], {37}, leaves[2], leaves[3], 1e-5)
+              : GatedLayerNorm(leaves[0], leaves[1], leaves[2], leaves[3], 1e-5);
+    variable_list all = torch::autograd::grad({(y * dy.to(y.scalar_type())).sum()}, leaves);
+    all.push_back(y);
+    return all;
+  };
+  const variable_list expected = run(at::kDouble, at::kDouble, true);
+  for (const auto& [narrow, bound] : {std::pair{at::kFloat, 2e-6}, {at::kBFloat16, 6e-3}}) {
+    const variable_list got = run(at::kFloat, narrow, false);
+    EXPECT_EQ(got[4].scalar_type(), narrow);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(Distance(got[i], expected[i]), bound) << i;
   }
 }
 
