@@ -22,7 +22,8 @@ STEP = ROOT / "build" / "release" / "bin" / "lattice_bench_train"
 
 
 def ours(args, mixer, precision):
-    command = [str(STEP), str(args.config), str(args.tokens), str(args.seq_len), str(args.steps), precision, mixer]
+    command = [str(STEP), str(args.config), str(args.tokens), str(args.seq_len), str(args.steps), precision, mixer,
+               "recompute" if args.recompute else "keep"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         sys.exit(f"[bench train] {' '.join(command)} failed: {done.stderr.strip()}")
@@ -37,7 +38,7 @@ def peer(args, shape, precision, compiled, reference):
         return dict(mixer=name, precision=precision, error=row["error"])
     bound = reference["gemm_gflops"] * 1e9 / (6 * row["parameters"])
     return dict(mixer=name, precision=precision, tokens_per_s=row["tokens_per_s"], fraction=row["tokens_per_s"] / bound,
-                gemm_gflops=reference["gemm_gflops"])
+                gemm_gflops=reference["gemm_gflops"], peak_gib=row["peak_gib"])
 
 
 def shape_of(config):
@@ -62,6 +63,7 @@ def main():
     parser.add_argument("--seq-len", type=int, default=512)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--recompute", action="store_true", help="compute activations twice instead of keeping them")
     parser.add_argument("--peers", default="eager,compiled", help="eager, compiled, none")
     parser.add_argument("--json", help="write the rows to this file, - for standard output")
     args = parser.parse_args()
@@ -75,13 +77,13 @@ def main():
     if args.json == "-":
         print(json.dumps(rows, indent=1))
         return
-    print(f"{'model':28} {'precision':9} {'tokens/s':>9} {'GF/s':>7} {'of GEMM bound':>13}")
+    print(f"{'model':28} {'precision':9} {'tokens/s':>9} {'GF/s':>7} {'of GEMM bound':>13} {'peak GiB':>8}")
     for row in rows:
         if "error" in row:
             print(f"{row['mixer']:28} {row['precision']:9} failed: {row['error']}")
             continue
         print(f"{row['mixer']:28} {row['precision']:9} {row['tokens_per_s']:9.1f} {row['gemm_gflops']:7.0f} "
-              f"{row['fraction']:13.3f}")
+              f"{row['fraction']:13.3f} {row['peak_gib']:8.2f}")
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
 

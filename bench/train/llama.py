@@ -3,6 +3,7 @@
 Run by bench.py with a job as JSON on standard input; prints JSON.
 """
 
+import resource
 import sys
 import time
 from pathlib import Path
@@ -79,7 +80,8 @@ def work(job):
         begin = time.perf_counter()
         step()
         times.append(time.perf_counter() - begin)
-    return dict(tokens_per_s=job["tokens"] / min(times), parameters=sum(p.numel() for p in model.parameters()))
+    return dict(tokens_per_s=job["tokens"] / min(times), parameters=sum(p.numel() for p in model.parameters()),
+                peak_gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // Times training steps of a language model on made-up tokens, beside this machine's matrix product rate.
 //   step [config.toml] [tokens per micro-batch] [sequence length] [steps] [fp32|bf16] [mixer]
+//   [keep|recompute]
 // Prints one JSON object. `bench.py` runs it with its peers.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
   const lattice::model::Config config = lattice::model::LoadConfig(arg(1, "configs/110m.toml"), overrides);
   const int64_t tokens = std::stoll(arg(2, "4096")), length = std::stoll(arg(3, "512"));
   const int steps = std::stoi(arg(4, "3"));
-  const bool bf16 = precision == "bf16";
+  const bool bf16 = precision == "bf16", recompute = arg(7, "keep") == "recompute";
 
   LanguageModel lm(config.model, 0);
   lm.SetBf16(bf16);
@@ -67,7 +68,8 @@ int main(int argc, char** argv) {
     counts.push_back(at::zeros({}));
   }
   const auto step = [&] {
-    torch::autograd::backward({lm.Loss(lm.Forward(ids.narrow(1, 0, length)), ids.narrow(1, 1, length))}, {});
+    torch::autograd::backward(
+        {lm.Loss(lm.Forward(ids.narrow(1, 0, length), nullptr, recompute), ids.narrow(1, 1, length))}, {});
     std::vector<at::Tensor> grads;
     at::NoGradGuard no_grad;
     for (const auto& parameter : lm.parameters()) grads.push_back(parameter.value.grad());

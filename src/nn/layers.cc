@@ -29,8 +29,7 @@ at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind) {
     case model::VectorNorm::kNone:
       return x;
     case model::VectorNorm::kL2:
-      // eps inside the root: smooth at zero, and no vector grows beyond length 1.
-      return UnitVectors(x, 1e-12);
+      return UnitVectors(x, kUnitEps);
     case model::VectorNorm::kScale:
       return x * (1 / std::sqrt(static_cast<double>(x.size(-1))));
   }

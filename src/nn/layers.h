@@ -29,6 +29,9 @@ at::Tensor Wide(const at::Tensor& x);
 // x W^T with W [out, in].
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
 
+// Inside the root of a length: smooth at zero, and no vector grows beyond length 1.
+inline constexpr double kUnitEps = 1e-12;
+
 // Normalisation of queries, keys or values over the last dimension: to length 1, or divided by its square
 // root.
 at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind);

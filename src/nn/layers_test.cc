@@ -9,7 +9,9 @@
 #include "nn/projections.h"
 #include "ops/gated_norm.h"
 #include "ops/row_norm.h"
+#include "ops/short_conv.h"
 #include "ops/swiglu.h"
+#include "ops/unit_conv.h"
 
 namespace lattice::nn {
 namespace {
@@ -114,6 +116,43 @@ TEST(GatedLayerNorm, EqualsItsPartsInEveryType) {
     const variable_list got = run(at::kFloat, narrow, false);
     EXPECT_EQ(got[4].scalar_type(), narrow);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(Distance(got[i], expected[i]), bound) << i;
+  }
+}
+
+TEST(UnitConvs, EqualTheirPartsInEveryType) {
+  // More tokens than a tile, channels that fill no whole vector, and vectors of 9 of them.
+  const at::Tensor x = Draw({2, 70, 27}, 1), past = Draw({2, 3, 27}, 2);
+  const at::Tensor filters[] = {Draw({27, 4}, 3), Draw({27}, 4), Draw({27, 4}, 5), Draw({27}, 6)};
+  const at::Tensor gq = Draw({2, 70, 27}, 7), gk = Draw({2, 70, 27}, 8);
+  for (const auto& [type, bound] : {std::pair{at::kFloat, 2e-6}, {at::kBFloat16, 6e-3}}) {
+    for (const bool from_past : {false, true}) {
+      const at::Tensor rounded = x.to(type), before = past.to(type);
+      const auto run = [&](bool parts) {
+        variable_list leaves = {rounded.to(parts ? at::kDouble : type).requires_grad_()};
+        for (const at::Tensor& filter : filters) {
+          leaves.push_back(filter.to(parts ? at::kDouble : at::kFloat).requires_grad_());
+        }
+        std::optional<at::Tensor> earlier;
+        if (from_past) earlier = before.to(leaves[1].scalar_type());
+        std::pair<at::Tensor, at::Tensor> y;
+        if (parts) {
+          const auto part = [&](size_t i) {
+            const at::Tensor c = CausalConv(leaves[0], leaves[i], leaves[i + 1], earlier);
+            return UnitVectors(c.view({2, 70, 3, 9}), kUnitEps).flatten(2);
+          };
+          y = {part(1), part(3)};
+        } else {
+          y = UnitConvs(leaves[0], {leaves[1], leaves[2]}, {leaves[3], leaves[4]}, 9, kUnitEps, earlier);
+        }
+        const auto of = [&](const at::Tensor& g) { return g.to(y.first.scalar_type()); };
+        variable_list all =
+            torch::autograd::grad({(y.first * of(gq)).sum() + (y.second * of(gk)).sum()}, leaves);
+        all.insert(all.end(), {y.first, y.second});
+        return all;
+      };
+      const variable_list expected = run(true), got = run(false);
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(Distance(got[i], expected[i]), bound) << i;
+    }
   }
 }
 

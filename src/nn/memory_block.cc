@@ -12,6 +12,7 @@
 #include "ops/gated_norm.h"
 #include "ops/recurrence.h"
 #include "ops/short_conv.h"
+#include "ops/unit_conv.h"
 
 namespace lattice::nn {
 namespace {
@@ -58,6 +59,8 @@ class MemoryBlock : public Block {
       return Conv{parameter(name + ".weight"), parameter(name + ".bias")};
     };
     pre_norm_ = parameter("pre_norm.weight");
+    fused_qk_ = config.qk_norm == model::VectorNorm::kL2 &&
+                config.conv_activation == model::Activation::kNone && pre_norm_.scalar_type() == at::kFloat;
     pre_conv_ = conv("pre_conv");
     mix_norm_ = parameter("mix_norm.weight");
     conv_q_ = conv("mixer.conv_q");
@@ -86,10 +89,31 @@ class MemoryBlock : public Block {
     return config_.conv_activation == model::Activation::kSilu ? at::silu(x) : x;
   }
 
-  at::Tensor QueryOrKey(const Conv& conv, const at::Tensor& qk, at::Tensor* past, int64_t position) const {
-    at::Tensor x = Heads(Activate(conv(qk, past)), config_.Slots());
-    x = NormalizeVectors(x, config_.qk_norm);
-    return config_.rope_period > 0 ? Rotate(x, position, config_.rope_theta, config_.rope_period) : x;
+  at::Tensor QueryOrKey(const Conv& conv, const at::Tensor& qk, at::Tensor* past) const {
+    return NormalizeVectors(Heads(Activate(conv(qk, past)), config_.Slots()), config_.qk_norm);
+  }
+
+  // q and k [B,T,H,M] from their common projection, which may be bfloat16.
+  std::pair<at::Tensor, at::Tensor> QueriesAndKeys(const at::Tensor& projected, BlockState* state) const {
+    at::Tensor* past = state == nullptr ? nullptr : &state->conv_qk;
+    const at::Tensor wide = fused_qk_ && state == nullptr ? at::Tensor() : Wide(projected);
+    std::pair<at::Tensor, at::Tensor> qk;
+    if (fused_qk_) {
+      std::optional<at::Tensor> before;
+      if (past != nullptr && past->defined()) before = *past;
+      qk = UnitConvs(projected, {conv_q_.weight, conv_q_.bias}, {conv_k_.weight, conv_k_.bias},
+                     config_.Slots(), kUnitEps, before);
+      qk = {Heads(qk.first, config_.Slots()), Heads(qk.second, config_.Slots())};
+    } else {
+      qk = {QueryOrKey(conv_q_, wide, past), QueryOrKey(conv_k_, wide, past)};
+    }
+    conv_q_.Advance(wide, past);
+    if (config_.rope_period == 0) return qk;
+    const int64_t position = state == nullptr ? 0 : state->position;
+    const auto rotate = [&](const at::Tensor& x) {
+      return Rotate(x, position, config_.rope_theta, config_.rope_period);
+    };
+    return {rotate(qk.first), rotate(qk.second)};
   }
 
   at::Tensor Values(at::Tensor v, BlockState* state) const {
@@ -105,12 +129,7 @@ class MemoryBlock : public Block {
   // u [B,T,C], normalised, to what is added to the stream.
   at::Tensor Mix(const at::Tensor& u, BlockState* state) const {
     const std::vector<at::Tensor> projected = in_(u);
-    const at::Tensor qk = Wide(projected[0]);
-    at::Tensor* past = state == nullptr ? nullptr : &state->conv_qk;
-    const int64_t position = state == nullptr ? 0 : state->position;
-    const at::Tensor q = QueryOrKey(conv_q_, qk, past, position);
-    const at::Tensor k = QueryOrKey(conv_k_, qk, past, position);
-    conv_q_.Advance(qk, past);
+    const auto [q, k] = QueriesAndKeys(projected[0], state);
     const at::Tensor v = Values(Wide(projected[1]), state);
     at::Tensor y = Remember(q, k, v, gates_.Forward(Wide(u)), state);
     if (mixer_.skip) y = y + skip_.unsqueeze(-1) * v;
@@ -161,6 +180,7 @@ class MemoryBlock : public Block {
   FeedForward feed_forward_;
   at::Tensor pre_norm_, mix_norm_, skip_, state0_, out_norm_weight_, out_norm_bias_;
   Conv pre_conv_, conv_q_, conv_k_, conv_v_;
+  bool fused_qk_ = false;  // convolutions and normalisation of q and k in one pass
 };
 
 }  // namespace

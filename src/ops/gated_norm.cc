@@ -28,13 +28,6 @@ kernels::GatedNorm<S> Problem(const at::Tensor& x, const at::Tensor& gate, const
   return p;
 }
 
-// Calls run(S()) with float or (bfloat16) uint16_t.
-template <class Run>
-void WithGateType(const at::Tensor& gate, const Run& run) {
-  if (gate.scalar_type() == at::kBFloat16) return run(uint16_t{});
-  run(float{});
-}
-
 class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
  public:
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const at::Tensor& gate_in,
@@ -42,7 +35,7 @@ class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
     const at::Tensor x = x_in.contiguous(), gate = gate_in.contiguous(), weight = weight_in.contiguous(),
                      bias = bias_in.contiguous();
     const at::Tensor y = at::empty_like(gate);
-    WithGateType(gate, [&]<typename S>(S) {
+    WithFloatStorage(gate.scalar_type(), [&]<typename S>(S) {
       auto p = Problem<S>(x, gate, weight, bias, eps);
       p.y = MutableDataOf<S>(y);
       at::parallel_for(0, p.Tiles(), 1,
@@ -58,7 +51,7 @@ class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
     const at::Tensor &x = saved[0], &gate = saved[1], dy = grads[0].contiguous();
     const at::Tensor dx = at::empty_like(x), dgate = at::empty_like(gate);
     at::Tensor sums;
-    WithGateType(gate, [&]<typename S>(S) {
+    WithFloatStorage(gate.scalar_type(), [&]<typename S>(S) {
       auto p = Problem<S>(x, gate, saved[2], saved[3], ctx->saved_data["eps"].toDouble());
       const at::Tensor partial = at::empty({p.Tiles(), 2, p.width}, x.options());
       p.dy = DataOf<S>(dy);

@@ -41,6 +41,14 @@ void WithStorage(at::ScalarType type, const Run& run) {
   }
 }
 
+// The same where only float32 and bfloat16 are wanted.
+template <class Run>
+void WithFloatStorage(at::ScalarType type, const Run& run) {
+  if (type == at::kFloat) return run(float{});
+  TORCH_CHECK_TYPE(type == at::kBFloat16, "[ops] tensors must be float32 or bfloat16, got ", type);
+  run(uint16_t{});
+}
+
 }  // namespace lattice
 
 #endif  // LATTICE_OPS_STORAGE_H_

@@ -1,0 +1,194 @@
+#include "kernels/unit_conv.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/unit_conv.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "hwy/highway.h"
+#include "kernels/conv_row-inl.h"
+#include "kernels/isa.h"
+#include "kernels/storage-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+HWY_INLINE float DotOf(const float* a, const float* b, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const int64_t N = hn::Lanes(d);
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < n; ++i) total = std::fma(a[i], b[i], total);
+  return total;
+}
+
+// out = a x + b y; out may be x or y.
+HWY_INLINE void Blend(float a, const float* x, float b, const float* y, int64_t n, float* out) {
+  const hn::ScalableTag<float> d;
+  const int64_t N = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + N <= n; i += N) {
+    const auto term = hn::Mul(hn::Set(d, b), hn::LoadU(d, y + i));
+    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + i), term), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = std::fma(a, x[i], b * y[i]);
+}
+
+// One sequence of the problem and the rows that a convolution reads.
+template <typename S>
+class Rows {
+ public:
+  Rows(const UnitConv<S>& p, int64_t b)
+      : p_(p),
+        x_(p.x + b * p.time * p.channels),
+        past_(p.past == nullptr ? nullptr : p.past + b * (p.width - 1) * p.channels),
+        rows_(static_cast<size_t>(p.width)) {}
+
+  // The W rows under the convolution at time t, null where there is none.
+  const S* const* At(int64_t t) {
+    for (int64_t j = 0; j < p_.width; ++j) {
+      rows_[static_cast<size_t>(j)] = SequenceRow(x_, past_, p_.width, p_.channels, t - p_.width + 1 + j);
+    }
+    return rows_.data();
+  }
+
+ private:
+  const UnitConv<S>& p_;
+  const S *x_, *past_;
+  std::vector<const S*> rows_;
+};
+
+template <typename S>
+HWY_INLINE void Forward(const UnitConv<S>& p, int64_t first, int64_t last) {
+  for (int64_t tile = first; tile < last; ++tile) {
+    const int64_t b = tile / p.TilesPerSequence(), begin = tile % p.TilesPerSequence() * p.kTileRows;
+    Rows<S> rows(p, b);
+    for (int64_t t = begin; t < std::min(p.time, begin + p.kTileRows); ++t) {
+      const S* const* under = rows.At(t);
+      for (int64_t f = 0; f < p.kFilters; ++f) {
+        float* y = p.y[f] + (b * p.time + t) * p.channels;
+        ConvRow(under, p.width, p.weight[f], p.bias[f], p.channels, y);
+        for (int64_t c = 0; c < p.channels; c += p.size) {
+          const float r = 1 / std::sqrt(DotOf(y + c, y + c, p.size) + p.eps);
+          Blend(r, y + c, 0.0f, y + c, p.size, y + c);
+        }
+      }
+    }
+  }
+}
+
+// The gradient of filter f's convolution at row (b, t) into dc: r (dy - r^2 <dy, c> c) for every vector.
+template <typename S>
+HWY_INLINE void UnitGradient(const UnitConv<S>& p, int64_t f, int64_t at, const S* const* under, float* dc) {
+  const float* dy = p.dy[f] + at;
+  ConvRow(under, p.width, p.weight[f], p.bias[f], p.channels, dc);
+  for (int64_t c = 0; c < p.channels; c += p.size) {
+    const float r = 1 / std::sqrt(DotOf(dc + c, dc + c, p.size) + p.eps);
+    const float along = -r * r * r * DotOf(dc + c, dy + c, p.size);
+    Blend(along, dc + c, r, dy + c, p.size, dc + c);
+  }
+}
+
+// dx[c] = sum of weight_f[W-1-later, c] dc_f[later, c] over both filters and `count` rows from this one on.
+template <typename S>
+HWY_INLINE void InputRow(const UnitConv<S>& p, const float* const* dc, int64_t count, S* dx) {
+  const hn::ScalableTag<float> d;
+  const int64_t N = hn::Lanes(d), C = p.channels;
+  int64_t c = 0;
+  for (; c + N <= C; c += N) {
+    auto sum = hn::Zero(d);
+    for (int64_t f = 0; f < p.kFilters; ++f) {
+      for (int64_t later = 0; later < count; ++later) {
+        const auto w = hn::LoadU(d, p.weight[f] + (p.width - 1 - later) * C + c);
+        sum = hn::MulAdd(w, hn::LoadU(d, dc[f] + later * C + c), sum);
+      }
+    }
+    StoreAs(sum, d, dx + c);
+  }
+  for (; c < C; ++c) {
+    float sum = 0;
+    for (int64_t f = 0; f < p.kFilters; ++f) {
+      for (int64_t later = 0; later < count; ++later) {
+        sum = std::fma(p.weight[f][(p.width - 1 - later) * C + c], dc[f][later * C + c], sum);
+      }
+    }
+    Put(sum, dx + c);
+  }
+}
+
+template <typename S>
+HWY_INLINE void BackwardTile(const UnitConv<S>& p, int64_t tile, std::vector<float>& scratch) {
+  const int64_t C = p.channels, W = p.width, room = (p.kTileRows + W - 1) * C;
+  const int64_t b = tile / p.TilesPerSequence(), begin = tile % p.TilesPerSequence() * p.kTileRows;
+  const int64_t end = std::min(p.time, begin + p.kTileRows), reach = std::min(p.time, end + W - 1);
+  Rows<S> rows(p, b);
+  float* sums = p.partial + tile * p.kFilters * (W + 1) * C;
+  std::fill(sums, sums + p.kFilters * (W + 1) * C, 0.0f);
+  for (int64_t t = begin; t < reach; ++t) {
+    const S* const* under = rows.At(t);
+    for (int64_t f = 0; f < p.kFilters; ++f) {
+      float* dc = scratch.data() + f * room + (t - begin) * C;
+      UnitGradient(p, f, (b * p.time + t) * C, under, dc);
+      // The rows behind the tile only matter for its dx.
+      if (t >= end) continue;
+      float* own = sums + f * (W + 1) * C;
+      AddRow(dc, C, own + W * C);
+      for (int64_t j = 0; j < W; ++j) {
+        if (under[j] != nullptr) MulRows<true>(dc, under[j], C, own + j * C);
+      }
+    }
+  }
+  for (int64_t t = begin; t < end; ++t) {
+    const float* dc[] = {scratch.data() + (t - begin) * C, scratch.data() + room + (t - begin) * C};
+    InputRow(p, dc, std::min(W, reach - t), p.dx + (b * p.time + t) * C);
+  }
+}
+
+template <typename S>
+HWY_INLINE void Backward(const UnitConv<S>& p, int64_t first, int64_t last) {
+  std::vector<float> scratch(static_cast<size_t>(p.kFilters * (p.kTileRows + p.width - 1) * p.channels));
+  for (int64_t tile = first; tile < last; ++tile) BackwardTile(p, tile, scratch);
+}
+
+void UnitForwardF32(const UnitConv<float>& p, int64_t a, int64_t b) { Forward(p, a, b); }
+void UnitForwardBf16(const UnitConv<uint16_t>& p, int64_t a, int64_t b) { Forward(p, a, b); }
+void UnitBackwardF32(const UnitConv<float>& p, int64_t a, int64_t b) { Backward(p, a, b); }
+void UnitBackwardBf16(const UnitConv<uint16_t>& p, int64_t a, int64_t b) { Backward(p, a, b); }
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lattice::kernels {
+
+HWY_EXPORT(UnitForwardF32);
+HWY_EXPORT(UnitForwardBf16);
+HWY_EXPORT(UnitBackwardF32);
+HWY_EXPORT(UnitBackwardBf16);
+
+void UnitConvForward(const UnitConv<float>& p, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(UnitForwardF32)(p, first, last);
+}
+void UnitConvForward(const UnitConv<uint16_t>& p, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(UnitForwardBf16)(p, first, last);
+}
+void UnitConvBackward(const UnitConv<float>& p, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(UnitBackwardF32)(p, first, last);
+}
+void UnitConvBackward(const UnitConv<uint16_t>& p, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(UnitBackwardBf16)(p, first, last);
+}
+
+}  // namespace lattice::kernels
+#endif

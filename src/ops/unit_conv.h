@@ -1,0 +1,29 @@
+// Short convolutions to unit vectors as a torch operator with gradients.
+#ifndef LATTICE_OPS_UNIT_CONV_H_
+#define LATTICE_OPS_UNIT_CONV_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <utility>
+
+#include "ops/recurrence.h"
+
+namespace lattice {
+
+// Weights [C,W] (newest token last) and bias [C] of a short convolution.
+struct ConvFilter {
+  at::Tensor weight, bias;
+};
+
+// Two convolutions of x [B,T,C], and every vector of `size` neighbouring channels of the results divided by
+// sqrt(|.|^2 + eps): what CausalConv and UnitVectors give, in one pass that keeps x only. x is float32 or
+// bfloat16, the filters and results are float32. `past` [B,W-1,C] holds the inputs before x, oldest first; no
+// gradient flows into it.
+LATTICE_EXPORT std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilter& first,
+                                                           const ConvFilter& second, int64_t size, double eps,
+                                                           const std::optional<at::Tensor>& past = {});
+
+}  // namespace lattice
+
+#endif  // LATTICE_OPS_UNIT_CONV_H_
