@@ -56,7 +56,19 @@ void Gates::Forget(const at::Tensor& u, GateValues& out) const {
   }
 }
 
+// gamma and mu of the same form by one product: neither has columns enough for a good one.
+GateValues Gates::Both(const at::Tensor& u) const {
+  const at::Tensor gates =
+      at::sigmoid(at::linear(u, at::cat({gamma_.weight, mu_.weight}), at::cat({gamma_.bias, mu_.bias})));
+  GateValues out;
+  out.gamma = gates.narrow(-1, 0, heads_);
+  out.mu = gates.narrow(-1, heads_, heads_);
+  return out;
+}
+
 GateValues Gates::Forward(const at::Tensor& u) const {
+  if (mixer_.write_gate && mixer_.forget_gate == ForgetGate::kSigmoid && !mixer_.exponential_gates)
+    return Both(u);
   GateValues out;
   if (mixer_.write_gate) out.gamma = at::sigmoid(gamma_(u));
   if (mixer_.exponential_gates) {

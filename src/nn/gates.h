@@ -28,6 +28,7 @@ class Gates {
     at::Tensor weight, bias;
     at::Tensor operator()(const at::Tensor& u) const;
   };
+  GateValues Both(const at::Tensor& u) const;
   void Forget(const at::Tensor& u, GateValues& out) const;
 
   const model::MixerInfo& mixer_;
