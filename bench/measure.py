@@ -126,6 +126,35 @@ def parse(parser):
     return options
 
 
+class Runner:
+    """A bench of build/release/bin/lattice-run: `forwarded` are its options and what they say, `quick` their values
+    with --quick, `config` the configuration without --config or --model."""
+
+    def __init__(self, subcommand, config, forwarded, quick):
+        self.subcommand, self.config, self.forwarded, self.quick = subcommand, config, forwarded, quick
+
+    def add_options(self, parser):
+        parser.add_argument("--config", help=f"untrained model of this configuration (default configs/{self.config})")
+        parser.add_argument("--model", help="run directory or checkpoint, instead of --config")
+        for name, text in self.forwarded.items():
+            parser.add_argument(f"--{name}", help=text)
+
+    def figures(self, options, more=()):
+        """What it prints as JSON; ends this program with its exit code when it fails."""
+        values = {name: getattr(options, name) for name in ("config", "model", *self.forwarded)}
+        if options.quick:
+            values = {name: value or self.quick.get(name) for name, value in values.items()}
+        if not options.model and not options.config:
+            values["config"] = str(ROOT / "configs" / self.config)
+        command = [ROOT / "build" / "release" / "bin" / "lattice-run", self.subcommand, "--threads",
+                   str(options.threads), "--json", *more]
+        command += [word for name, value in values.items() if value for word in (f"--{name}", value)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(done.returncode)
+        return json.loads(done.stdout)
+
+
 def use_threads(threads):
     """Gives this process so many CPUs and torch as many threads. Before torch is imported: its pools are sized by
     what they find."""

@@ -16,22 +16,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import measure  # noqa: E402  (needs the path)
 
-RUNNER = measure.ROOT / "build" / "release" / "bin" / "lattice-run"
-FORWARDED = {
-    "config": "untrained model of this configuration (default configs/110m.toml)",
-    "model": "run directory or checkpoint, instead of --config",
+RUNNER = measure.Runner("bench", "110m.toml", {
     "format": "comma-separated: float32,bf16,int8",
     "contexts": "tokens read before decoding, ascending (default 0,1024,32768)",
     "batch": "sessions decoded together (default 1,2,4,8,16,32,64)",
     "seconds": "time per figure (default 1)",
-}
-QUICK = dict(contexts="0,1024", batch="1,16", seconds="0.3")
+}, quick=dict(contexts="0,1024", batch="1,16", seconds="0.3"))
 
 
 def options_of():
     parser = measure.arguments(__doc__, "./lattice bench decode --format int8 --contexts 0,1024 --json")
-    for name, text in FORWARDED.items():
-        parser.add_argument(f"--{name}", help=text)
+    RUNNER.add_options(parser)
     parser.add_argument("--set", action="append", default=[], help="section.key=value, overrides the configuration")
     parser.add_argument("--llama-bench", metavar="PATH", help="the program of llama.cpp, to measure --gguf with")
     parser.add_argument("--gguf", nargs="+", default=[], metavar="FILE", help="models for --llama-bench")
@@ -39,21 +34,6 @@ def options_of():
     if bool(options.llama_bench) != bool(options.gguf):
         parser.error("--llama-bench and --gguf belong together: the program, and the models to run with it")
     return options
-
-
-def ours(options):
-    values = {name: getattr(options, name) for name in FORWARDED}
-    if options.quick:
-        values = {name: value or QUICK.get(name) for name, value in values.items()}
-    command = [RUNNER, "bench", "--threads", str(options.threads), "--json"]
-    command += [word for name, value in values.items() if value for word in (f"--{name}", value)]
-    command += [word for value in options.set for word in ("--set", value)]
-    if not options.model and not options.config:
-        command += ["--config", str(measure.ROOT / "configs" / "110m.toml")]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-    return json.loads(done.stdout)
 
 
 def peer(options, file):
@@ -98,7 +78,8 @@ def rows_of(figures):
 def main():
     options = options_of()
     out = measure.Output(options.json)
-    figures = dict(bench="decode", threads=options.threads, **ours(options))
+    changes = [word for value in options.set for word in ("--set", value)]
+    figures = dict(bench="decode", threads=options.threads, **RUNNER.figures(options, changes))
     out.say(measure.table([figures["isa"], *(each["format"] for each in figures["formats"])], rows_of(figures)))
     figures["llama_cpp"] = [peer(options, file) for file in options.gguf]
     for row in figures["llama_cpp"]:

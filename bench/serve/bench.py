@@ -5,8 +5,6 @@ once, four times as many clients as places, idle sessions, and with --soak the m
 --model the weights are untrained: they take the same time.
 """
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import measure  # noqa: E402  (needs the path)
 
-RUNNER = measure.ROOT / "build" / "release" / "bin" / "lattice-run"
-FORWARDED = {
-    "config": "untrained model of this configuration (default configs/tiny.toml)",
-    "model": "run directory or checkpoint, instead of --config",
+RUNNER = measure.Runner("serve-bench", "tiny.toml", {
     "streams": "streams at the same time (default 200)",
     "tokens": "tokens of an answer (default 32)",
     "prompt": "tokens of a prompt (default 64)",
@@ -25,29 +20,7 @@ FORWARDED = {
     "places": "places of the server that is overloaded (default 32)",
     "seconds": "of each measurement under load (default 5)",
     "soak": "seconds of load with a look at the memory (default 0)",
-}
-QUICK = dict(streams="20", tokens="8", sessions="50", places="8", seconds="1")
-
-
-def options_of():
-    parser = measure.arguments(__doc__, "./lattice bench serve --streams 200 --soak 600")
-    for name, text in FORWARDED.items():
-        parser.add_argument(f"--{name}", help=text)
-    return measure.parse(parser)
-
-
-def ours(options):
-    values = {name: getattr(options, name) for name in FORWARDED}
-    if options.quick:
-        values = {name: value or QUICK.get(name) for name, value in values.items()}
-    if not options.model and not options.config:
-        values["config"] = str(measure.ROOT / "configs" / "tiny.toml")
-    command = [RUNNER, "serve-bench", "--threads", str(options.threads), "--json"]
-    command += [word for name, value in values.items() if value for word in (f"--{name}", value)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-    return json.loads(done.stdout)
+}, quick=dict(streams="20", tokens="8", sessions="50", places="8", seconds="1"))
 
 
 def rows_of(figures):
@@ -64,9 +37,11 @@ def rows_of(figures):
 
 
 def main():
-    options = options_of()
+    parser = measure.arguments(__doc__, "./lattice bench serve --streams 200 --soak 600")
+    RUNNER.add_options(parser)
+    options = measure.parse(parser)
     out = measure.Output(options.json)
-    figures = dict(bench="serve", threads=options.threads, **ours(options))
+    figures = dict(bench="serve", threads=options.threads, **RUNNER.figures(options))
     out.say(measure.table(["", "all at once", "full", "4 x"], rows_of(figures)))
     if figures["full"]["tokens_per_second"]:
         share = figures["overloaded"]["tokens_per_second"] / figures["full"]["tokens_per_second"]
