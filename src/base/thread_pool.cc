@@ -55,11 +55,20 @@ void ThreadPool::Run(const Job& job) {
   const std::lock_guard lock(callers_);
   job_ = job;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  joined_.store(kOpen, std::memory_order_release);
   ++round_;
   if (asleep_ > 0) round_.notify_all();
   Work();
-  for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) Pause(spins);
+  joined_.fetch_and(~kOpen, std::memory_order_relaxed);
+  for (int spins = 0; joined_.load(std::memory_order_acquire) > 0; ++spins) Pause(spins);
+}
+
+bool ThreadPool::Join() {
+  int joined = joined_.load(std::memory_order_relaxed);
+  while ((joined & kOpen) != 0) {
+    if (joined_.compare_exchange_weak(joined, joined + 1, std::memory_order_acquire)) return true;
+  }
+  return false;
 }
 
 void ThreadPool::Loop() {
@@ -73,10 +82,12 @@ void ThreadPool::Loop() {
       --asleep_;
     }
     if (stop_) return;
-    if (round_.load(std::memory_order_acquire) == seen) continue;
-    ++seen;
+    const uint32_t now = round_.load(std::memory_order_acquire);
+    if (now == seen) continue;
+    seen = now;
+    if (!Join()) continue;
     Work();
-    busy_.fetch_sub(1, std::memory_order_release);
+    joined_.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -48,13 +48,17 @@ class ThreadPool {
 
   void Run(const Job& job);
   void Work();
+  bool Join();
   void Loop();
 
   std::mutex callers_;
   Job job_;
   alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) std::atomic<uint32_t> round_{0};
-  alignas(64) std::atomic<int> busy_{0};
+  // Workers in the round, and kOpen while more may join it. The caller waits for those that joined: one that
+  // another program keeps from its core holds up nobody.
+  static constexpr int kOpen = 1 << 16;
+  alignas(64) std::atomic<int> joined_{0};
   std::atomic<int> asleep_{0};
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;

@@ -37,6 +37,16 @@ TEST(ThreadPool, ManyShortRoundsAndPausesBetweenThem) {
   EXPECT_EQ(sum, 2000 * 15);
 }
 
+// More threads than cores: most join late or not at all.
+TEST(ThreadPool, RoundsAreWholeWhoeverJoins) {
+  ThreadPool pool(16);
+  std::vector<int> seen(40);
+  for (int round = 1; round <= 3000; ++round) {
+    pool.For(40, 1, [&](int64_t first, int64_t) { ++seen[static_cast<size_t>(first)]; });
+    ASSERT_EQ(seen, std::vector<int>(40, round));
+  }
+}
+
 TEST(ThreadPool, CallersTakeTurns) {
   ThreadPool pool(2);
   std::atomic<int64_t> sum{0};
