@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSteps = 700;
+constexpr int64_t kSteps = 1000;
 constexpr int64_t kQuickSteps = 30;
 constexpr const char* kPrompt = "Captain Wentworth";
 
