@@ -1,6 +1,7 @@
 """`lattice reproduce`: every experiment in miniature, going on after a kill, the paper's values, figures that render."""
 
 import csv
+import importlib.util
 import json
 import os
 import re
@@ -179,3 +180,16 @@ def test_committed_results_are_of_the_papers_values():
             paper = PAPER.get(results["experiment"], {}).get(row["variant"], {}).values()
             assert row["paper"] is None or row["paper"] in paper
         assert {"table.md", "figure.svg"} <= {path.name for path in Path(file).parent.iterdir()}
+
+
+def test_the_capacity_of_memories_is_that_of_its_table():
+    folder = ROOT / "results" / "mqar"
+    spec = importlib.util.spec_from_file_location("capacity", folder / "capacity.py")
+    capacity = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(capacity)
+    rows = [line.split(" | ") for line in (folder / "capacity.md").read_text().splitlines() if line.startswith("| 32 x 32, 64,")]
+    cells = [re.match(r"([\d.]+) \(([\d.]+), ([\d.]+)\)", cell).groups() for cell in rows[0][1:]]
+    assert len(cells) == len(capacity.MEMORIES)
+    for (memory, kind), (percent, gate, length) in zip(capacity.MEMORIES, cells, strict=True):
+        found = 100 * capacity.accuracy(memory, kind, (32, 32, 64, 256), float(gate), float(length))
+        assert abs(found - float(percent)) < 0.5, memory
