@@ -2,8 +2,8 @@
 // of one type; sums are float32 or wider.
 //
 // On AMD CPUs large float32 products of the first two kinds go to oneDNN: MKL, which torch calls, runs its
-// AVX2 code there and is 5 to 25 % slower. The choice depends on the CPU and the sizes only, so a run can be
-// repeated.
+// AVX2 code there and is slower (docs/decisions.md has figures). The choice depends on the CPU and the sizes
+// only, so a run can be repeated.
 #ifndef LATTICE_NN_PRODUCTS_H_
 #define LATTICE_NN_PRODUCTS_H_
 
