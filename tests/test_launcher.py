@@ -141,6 +141,13 @@ def test_a_newer_source_rebuilds_and_changed_requirements_reinstall(tree):
     assert tree.calls() == ["venv", "cmake --preset", "cmake --build"]
 
 
+def test_a_linked_venv_is_left_alone(tree, tmp_path):
+    (tree.path / ".venv").symlink_to(tmp_path)
+    result = tree.run("demo")
+    assert result.returncode == 1 and tree.calls() == []
+    assert ".venv is a link" in result.stderr and str(tmp_path) in result.stderr and "Remove the link" in result.stderr
+
+
 def test_an_interrupted_set_up_is_run_again(tree):
     tree.run("setup")
     (tree.path / ".venv" / ".lattice-stamp").unlink()

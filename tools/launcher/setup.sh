@@ -87,6 +87,8 @@ venv_ready() { [[ -x $PYTHON && -f $VENV_STAMP && $(<"$VENV_STAMP") == "$(venv_k
 
 install_venv() {
   local python
+  [[ ! -L $ROOT/.venv ]] || die ".venv is a link, and installing would change what it points to ($(readlink "$ROOT/.venv")).
+    Remove the link; ./lattice then makes a .venv of its own"
   python=$(find_python) || exit 1
   logged "$STEP installing Python packages into .venv (PyTorch is a few hundred MB)" fill_venv "$python"
   venv_key >"$VENV_STAMP"
