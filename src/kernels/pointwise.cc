@@ -10,6 +10,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/dot-inl.h"
 #include "kernels/gelu-inl.h"
 #include "kernels/isa.h"
 #include "kernels/storage-inl.h"
@@ -76,17 +77,6 @@ HWY_INLINE float Sum(const float* x, int64_t n) {
   for (; i + N <= n; i += N) sum = hn::Add(sum, hn::LoadU(d, x + i));
   float total = hn::GetLane(hn::SumOfLanes(d, sum));
   for (; i < n; ++i) total += x[i];
-  return total;
-}
-
-HWY_INLINE float Dot(const float* a, const float* b, int64_t n) {
-  const F32 d;
-  const int64_t N = hn::Lanes(d);
-  auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
-  float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total = std::fma(a[i], b[i], total);
   return total;
 }
 

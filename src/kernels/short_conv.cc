@@ -5,8 +5,6 @@
 #include "hwy/foreach_target.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
 #include "hwy/highway.h"
 #include "kernels/conv_row-inl.h"
@@ -17,32 +15,13 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-struct TileRange {
-  int64_t b, begin, end;
-};
-template <typename T>
-HWY_INLINE TileRange RangeOf(const ShortConv<T>& p, int64_t tile) {
-  const int64_t b = tile / p.TilesPerSequence(),
-                begin = tile % p.TilesPerSequence() * ShortConv<T>::kTileRows;
-  return {b, begin, std::min(p.time, begin + ShortConv<T>::kTileRows)};
-}
-
-// Row t of sequence b, or null.
-template <typename T>
-HWY_INLINE const T* RowOf(const ShortConv<T>& p, int64_t b, int64_t t) {
-  const T* past = p.past == nullptr ? nullptr : p.past + b * (p.width - 1) * p.channels;
-  return SequenceRow(p.x + b * p.time * p.channels, past, p.width, p.channels, t);
-}
-
 template <typename T>
 HWY_INLINE void Forward(const ShortConv<T>& p, T* y, int64_t first, int64_t last) {
-  std::vector<const T*> rows(static_cast<size_t>(p.width));
   for (int64_t tile = first; tile < last; ++tile) {
     const TileRange range = RangeOf(p, tile);
+    RowsUnder rows(p, range.b);
     for (int64_t t = range.begin; t < range.end; ++t) {
-      for (int64_t j = 0; j < p.width; ++j)
-        rows[static_cast<size_t>(j)] = RowOf(p, range.b, t - p.width + 1 + j);
-      ConvRow(rows.data(), p.width, p.weight, p.bias, p.channels, y + (range.b * p.time + t) * p.channels);
+      ConvRow(rows.At(t), p.width, p.weight, p.bias, p.channels, y + (range.b * p.time + t) * p.channels);
     }
   }
 }
@@ -52,15 +31,16 @@ HWY_INLINE void Backward(const ShortConv<T>& p, const T* dy, T* dx, T* partial, 
   const int64_t C = p.channels, W = p.width;
   for (int64_t tile = first; tile < last; ++tile) {
     const TileRange range = RangeOf(p, tile);
+    RowsUnder rows(p, range.b);
     T* sums = partial + tile * (W + 1) * C;
     std::fill(sums, sums + (W + 1) * C, T(0));
     for (int64_t t = range.begin; t < range.end; ++t) {
       const T* dy_t = dy + (range.b * p.time + t) * C;
       T* dx_t = dx + (range.b * p.time + t) * C;
       AddRow(dy_t, C, sums + W * C);
+      const T* const* under = rows.At(t);
       for (int64_t j = 0; j < W; ++j) {
-        const T* row = RowOf(p, range.b, t - W + 1 + j);
-        if (row != nullptr) MulRows<true>(dy_t, row, C, sums + j * C);
+        if (under[j] != nullptr) MulRows<true>(dy_t, under[j], C, sums + j * C);
       }
       // x[t] stands under weight j in y[t + W-1-j].
       MulRows<false>(p.weight + (W - 1) * C, dy_t, C, dx_t);

@@ -10,6 +10,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/conv_row-inl.h"
+#include "kernels/dot-inl.h"
 #include "kernels/isa.h"
 #include "kernels/storage-inl.h"
 
@@ -17,17 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-HWY_INLINE float DotOf(const float* a, const float* b, int64_t n) {
-  const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d);
-  auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
-  float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total = std::fma(a[i], b[i], total);
-  return total;
-}
 
 // out = a x + b y; out may be x or y.
 HWY_INLINE void Blend(float a, const float* x, float b, const float* y, int64_t n, float* out) {
@@ -41,42 +31,18 @@ HWY_INLINE void Blend(float a, const float* x, float b, const float* y, int64_t 
   for (; i < n; ++i) out[i] = std::fma(a, x[i], b * y[i]);
 }
 
-// One sequence of the problem and the rows that a convolution reads.
-template <typename S>
-class Rows {
- public:
-  Rows(const UnitConv<S>& p, int64_t b)
-      : p_(p),
-        x_(p.x + b * p.time * p.channels),
-        past_(p.past == nullptr ? nullptr : p.past + b * (p.width - 1) * p.channels),
-        rows_(static_cast<size_t>(p.width)) {}
-
-  // The W rows under the convolution at time t, null where there is none.
-  const S* const* At(int64_t t) {
-    for (int64_t j = 0; j < p_.width; ++j) {
-      rows_[static_cast<size_t>(j)] = SequenceRow(x_, past_, p_.width, p_.channels, t - p_.width + 1 + j);
-    }
-    return rows_.data();
-  }
-
- private:
-  const UnitConv<S>& p_;
-  const S *x_, *past_;
-  std::vector<const S*> rows_;
-};
-
 template <typename S>
 HWY_INLINE void Forward(const UnitConv<S>& p, int64_t first, int64_t last) {
   for (int64_t tile = first; tile < last; ++tile) {
-    const int64_t b = tile / p.TilesPerSequence(), begin = tile % p.TilesPerSequence() * p.kTileRows;
-    Rows<S> rows(p, b);
-    for (int64_t t = begin; t < std::min(p.time, begin + p.kTileRows); ++t) {
+    const auto [b, begin, end] = RangeOf(p, tile);
+    RowsUnder rows(p, b);
+    for (int64_t t = begin; t < end; ++t) {
       const S* const* under = rows.At(t);
       for (int64_t f = 0; f < p.kFilters; ++f) {
         float* y = p.y[f] + (b * p.time + t) * p.channels;
         ConvRow(under, p.width, p.weight[f], p.bias[f], p.channels, y);
         for (int64_t c = 0; c < p.channels; c += p.size) {
-          const float r = 1 / std::sqrt(DotOf(y + c, y + c, p.size) + p.eps);
+          const float r = 1 / std::sqrt(Dot(y + c, y + c, p.size) + p.eps);
           Blend(r, y + c, 0.0f, y + c, p.size, y + c);
         }
       }
@@ -90,8 +56,8 @@ HWY_INLINE void UnitGradient(const UnitConv<S>& p, int64_t f, int64_t at, const 
   const float* dy = p.dy[f] + at;
   ConvRow(under, p.width, p.weight[f], p.bias[f], p.channels, dc);
   for (int64_t c = 0; c < p.channels; c += p.size) {
-    const float r = 1 / std::sqrt(DotOf(dc + c, dc + c, p.size) + p.eps);
-    const float along = -r * r * r * DotOf(dc + c, dy + c, p.size);
+    const float r = 1 / std::sqrt(Dot(dc + c, dc + c, p.size) + p.eps);
+    const float along = -r * r * r * Dot(dc + c, dy + c, p.size);
     Blend(along, dc + c, r, dy + c, p.size, dc + c);
   }
 }
@@ -126,9 +92,9 @@ HWY_INLINE void InputRow(const UnitConv<S>& p, const float* const* dc, int64_t c
 template <typename S>
 HWY_INLINE void BackwardTile(const UnitConv<S>& p, int64_t tile, std::vector<float>& scratch) {
   const int64_t C = p.channels, W = p.width, room = (p.kTileRows + W - 1) * C;
-  const int64_t b = tile / p.TilesPerSequence(), begin = tile % p.TilesPerSequence() * p.kTileRows;
-  const int64_t end = std::min(p.time, begin + p.kTileRows), reach = std::min(p.time, end + W - 1);
-  Rows<S> rows(p, b);
+  const auto [b, begin, end] = RangeOf(p, tile);
+  const int64_t reach = std::min(p.time, end + W - 1);
+  RowsUnder rows(p, b);
   float* sums = p.partial + tile * p.kFilters * (W + 1) * C;
   std::fill(sums, sums + p.kFilters * (W + 1) * C, 0.0f);
   for (int64_t t = begin; t < reach; ++t) {
