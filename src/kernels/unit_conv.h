@@ -27,7 +27,7 @@ struct UnitConv {
   const float* dy[kFilters] = {};  // [B,T,C]
   S* dx = nullptr;                 // [B,T,C]
   float* partial = nullptr;        // [Tiles, 2, W+1, C]: each tile's share of the gradients of weights (rows
-                             // 0..W-1) and bias (row W), which the caller adds in order
+                                   // 0..W-1) and bias (row W), which the caller adds in order
 
   // Work is handed out in tiles of rows (b, t); tile i is the same rows for any number of threads.
   static constexpr int64_t kTileRows = 32;
