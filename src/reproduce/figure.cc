@@ -20,26 +20,41 @@ std::string OurTitle(const Experiment& experiment) {
                                       : StrCat("here, median of ", experiment.seeds.size(), " seeds");
 }
 
-// Of several points the last: there the paper has the average.
+// Points that have panels of their own are all shown; of others the last, where the paper has the average.
+size_t FirstShown(const Experiment& experiment) {
+  return experiment.points.front().panel.empty() ? experiment.points.size() - 1 : 0;
+}
+
+std::string PanelTitle(const Experiment& experiment, const Point& point) {
+  if (!point.panel.empty()) return point.panel;
+  return point.label.empty() ? OurTitle(experiment) : "here, " + point.label;
+}
+
+eval::Spread OurSpread(const Row& row) {
+  return {row.values, row.median, std::isfinite(row.median) ? train::Fixed(row.median, 3) : "diverged"};
+}
+
+eval::Spread PaperSpread(const Row& row) {
+  if (!row.paper) return {};
+  return {{*row.paper}, *row.paper, train::Fixed(*row.paper, 2)};
+}
+
 std::string RowsFigure(const Summary& summary) {
-  const Point& shown = summary.experiment->points.back();
+  const Experiment& experiment = *summary.experiment;
   std::vector<std::string> names;
-  eval::RowsPanel ours{shown.label.empty() ? OurTitle(*summary.experiment) : "here, " + shown.label,
-                       summary.experiment->y_label,
-                       {}};
-  eval::RowsPanel paper{"in the paper", summary.experiment->y_label, {}};
-  for (const Row& row : summary.rows) {
-    if (summary.PointOf(row).label != shown.label) continue;
-    names.push_back(summary.VariantOf(row).name);
-    ours.rows.push_back(
-        {row.values, row.median, std::isfinite(row.median) ? train::Fixed(row.median, 3) : "diverged"});
-    if (row.paper) {
-      paper.rows.push_back({{*row.paper}, *row.paper, train::Fixed(*row.paper, 2)});
-    } else {
-      paper.rows.push_back({});
+  std::vector<eval::RowsPanel> panels;
+  eval::RowsPanel paper{"in the paper", experiment.y_label, {}};
+  for (const Variant& variant : experiment.variants) names.push_back(variant.name);
+  for (size_t p = FirstShown(experiment); p < experiment.points.size(); ++p) {
+    eval::RowsPanel& panel =
+        panels.emplace_back(PanelTitle(experiment, experiment.points[p]), experiment.y_label);
+    paper.rows.clear();
+    for (size_t v = 0; v < names.size(); ++v) {
+      const Row* row = summary.Find(v, p);
+      panel.rows.push_back(row == nullptr ? eval::Spread{} : OurSpread(*row));
+      paper.rows.push_back(row == nullptr ? eval::Spread{} : PaperSpread(*row));
     }
   }
-  std::vector<eval::RowsPanel> panels = {ours};
   if (summary.HasPaper()) panels.push_back(paper);
   return eval::SvgRows(Title(summary), names, panels);
 }
