@@ -36,6 +36,12 @@ if(LATTICE_SANITIZE)
   target_link_options(lattice_settings INTERFACE -fsanitize=${LATTICE_SANITIZE})
 endif()
 
+# The release preset compiles several files of a folder in one go (CMAKE_UNITY_BUILD): a header such as torch's costs
+# more than most of our files. These stay alone, because a neighbour has private names like theirs.
+function(lattice_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # lattice_add_library(base FILES a.cc LINK x y [PRIVATE z]) makes the static library lattice_base.
 function(lattice_add_library name)
   cmake_parse_arguments(ARG "" "" "FILES;LINK;PRIVATE" ${ARGN})

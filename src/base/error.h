@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace lattice {
 
@@ -28,6 +29,9 @@ template <typename... Args>
 [[noreturn]] void Fail(const Args&... args) {
   throw Error(StrCat(args...));
 }
+
+// What the system says of an errno.
+inline std::string SystemReason(int error) { return std::generic_category().message(error); }
 
 // Throws Error with the printed arguments unless `ok`.
 template <typename... Args>

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ConvertFlags {
   std::string model;
   std::string to;
   std::string out;
@@ -28,7 +28,7 @@ std::string_view TorchName(runtime::WeightFormat format) {
   return format == runtime::WeightFormat::kBf16 ? "bfloat16" : "float32";
 }
 
-int Convert(const Options& options) {
+int Convert(const ConvertFlags& options) {
   const runtime::WeightFormat format = AsUsage([&] { return runtime::FormatNamed(options.to); });
   const fs::path from = train::FindCheckpoint(options.model);
   const fs::path to = options.out;
@@ -53,7 +53,7 @@ int Convert(const Options& options) {
 void AddConvert(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("convert", "Write a checkpoint with smaller weights, to run it faster");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ConvertFlags>();
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--to", options->to, "bf16, int8 or float32")->required();
   command->add_option("--out", options->out, "directory of the new checkpoint")->required();

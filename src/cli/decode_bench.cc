@@ -16,7 +16,7 @@
 namespace lattice::cli {
 namespace {
 
-struct Options {
+struct DecodeBenchFlags {
   std::string config = "configs/110m.toml";
   std::string model;
   std::vector<std::string> overrides;
@@ -27,7 +27,7 @@ struct Options {
 
 using train::Fixed;
 
-std::shared_ptr<const runtime::Model> Open(const Options& options, runtime::WeightFormat format) {
+std::shared_ptr<const runtime::Model> Open(const DecodeBenchFlags& options, runtime::WeightFormat format) {
   if (!options.model.empty()) return runtime::Model::Load(train::FindCheckpoint(options.model), format);
   model::ModelConfig config =
       AsUsage([&] { return model::LoadConfig(options.config, options.overrides).model; });
@@ -78,7 +78,7 @@ void Print(const std::string& format, const DecodeFigures& f) {
             << " ms, with the prefix cache " << Fixed(1e3 * f.first_token_cached, 1) << " ms\n";
 }
 
-int Bench(const Options& options) {
+int Bench(const DecodeBenchFlags& options) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& name : options.formats) {
     const auto format = AsUsage([&] { return runtime::FormatNamed(name); });
@@ -100,7 +100,7 @@ int Bench(const Options& options) {
 
 void AddDecodeBench(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("bench", "Measure decoding, batches and prompts");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DecodeBenchFlags>();
   command->add_option("--config", options->config, "untrained model of this configuration")
       ->capture_default_str();
   command->add_option("--model", options->model, "run directory or checkpoint, instead of --config");

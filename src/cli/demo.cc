@@ -27,7 +27,7 @@ constexpr int64_t kSteps = 1000;
 constexpr int64_t kQuickSteps = 30;
 constexpr const char* kPrompt = "Captain Wentworth";
 
-struct Options {
+struct DemoFlags {
   std::string out;
   int threads = 0;
   bool quick = false;
@@ -47,7 +47,7 @@ model::Config DemoConfig(bool quick) {
   return config;
 }
 
-train::TrainRequest Request(const Options& options, const model::Config& config) {
+train::TrainRequest Request(const DemoFlags& options, const model::Config& config) {
   train::TrainRequest request;
   request.config = config;
   request.run = options.out.empty() ? train::NewRun("runs", "demo-" + config.model.mixer)
@@ -89,7 +89,7 @@ struct Contestant {
 };
 
 // Another mixer with as many parameters and as much time in steps.
-Contestant Compete(const Options& options, const std::string& mixer, const train::TrainResult& lattice) {
+Contestant Compete(const DemoFlags& options, const std::string& mixer, const train::TrainResult& lattice) {
   model::Config config = DemoConfig(options.quick);
   config.model.mixer = mixer;
   config.model = WithParameters(config.model, lattice.parameters);
@@ -111,7 +111,7 @@ void ShowComparison(const std::vector<Contestant>& contestants) {
   }
 }
 
-int Demo(const Options& options) {
+int Demo(const DemoFlags& options) {
   std::cout << "1. The memory itself\n\n";
   ShowRecall(std::cout);
   std::cout << "\n2. A language model around it, trained on five novels by Jane Austen, byte by byte\n\n";
@@ -139,7 +139,7 @@ int Demo(const Options& options) {
 void AddDemo(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("demo", "See a memory work, then train a small model and read what it writes");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DemoFlags>();
   command->add_flag("--compare", options->compare,
                     "also train DeltaNet and a transformer, at equal parameters and time");
   command->add_flag("--quick", options->quick, "a few seconds instead of minutes; the model stays poor");

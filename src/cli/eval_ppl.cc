@@ -21,7 +21,7 @@
 namespace lattice::cli {
 namespace {
 
-struct Options {
+struct EvalPplFlags {
   std::string model;
   std::string tokenizer;
   std::string data;
@@ -36,7 +36,7 @@ struct Options {
   bool carried() const { return state == "carried"; }
 };
 
-std::vector<int32_t> ReadShards(const Options& options, const text::Tokenizer& tokenizer) {
+std::vector<int32_t> ReadShards(const EvalPplFlags& options, const text::Tokenizer& tokenizer) {
   const data::TokenStore store(options.data, tokenizer.hash());
   int64_t count = store.tokens();
   if (options.max_tokens > 0) count = std::min(count, options.max_tokens);
@@ -46,7 +46,7 @@ std::vector<int32_t> ReadShards(const Options& options, const text::Tokenizer& t
 }
 
 // Documents end with the end-of-text id, as in training.
-std::vector<int32_t> ReadText(const Options& options, const text::Tokenizer& tokenizer) {
+std::vector<int32_t> ReadText(const EvalPplFlags& options, const text::Tokenizer& tokenizer) {
   const data::Corpus corpus(options.data, true);
   const int32_t eot = tokenizer.special().eot;
   std::vector<int32_t> tokens;
@@ -62,7 +62,7 @@ std::vector<int32_t> ReadText(const Options& options, const text::Tokenizer& tok
 }
 
 // The contexts that fit, ascending; the others are reported.
-std::vector<int64_t> FittingContexts(const Options& options, int64_t tokens) {
+std::vector<int64_t> FittingContexts(const EvalPplFlags& options, int64_t tokens) {
   std::vector<int64_t> contexts = options.contexts;
   std::sort(contexts.begin(), contexts.end());
   contexts.erase(std::unique(contexts.begin(), contexts.end()), contexts.end());
@@ -123,7 +123,7 @@ std::string Figure(const std::string& mixer, const std::vector<eval::PerplexityR
   return eval::SvgFigure(mixer, std::vector{by_context, by_position});
 }
 
-int EvalPpl(const Options& options) {
+int EvalPpl(const EvalPplFlags& options) {
   const EvaluatedModel model = OpenEvaluatedModel(options.model, options.tokenizer);
   const bool shards = data::IsTokenStore(options.data);
   const std::vector<int32_t> tokens =
@@ -167,7 +167,7 @@ int EvalPpl(const Options& options) {
 
 void AddEvalPpl(CLI::App& eval, Chosen& chosen) {
   CLI::App* command = eval.add_subcommand("ppl", "Perplexity and bits per byte by context length");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvalPplFlags>();
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command
       ->add_option("--data", options->data,

@@ -16,7 +16,7 @@
 namespace lattice::cli {
 namespace {
 
-struct Options {
+struct EvalTasksFlags {
   std::string model;
   std::string tokenizer;
   std::vector<std::string> tasks = {"all"};
@@ -40,7 +40,7 @@ struct Job {
 };
 
 // Unknown names are wrong use, before anything is computed.
-std::vector<Job> ChooseTasks(const Options& options) {
+std::vector<Job> ChooseTasks(const EvalTasksFlags& options) {
   std::vector<Job> jobs;
   const auto add = [&](const eval::TaskInfo& task) {
     eval::TaskFilter filter = options.filter;
@@ -64,7 +64,7 @@ std::vector<Job> ChooseTasks(const Options& options) {
 }
 
 // auto: models of this project read texts without a first token of their own; those of LLaMA's kind have one.
-bool AddsBos(const Options& options, const EvaluatedModel& model) {
+bool AddsBos(const EvalTasksFlags& options, const EvaluatedModel& model) {
   if (options.add_bos != "auto") return options.add_bos == "true";
   return model.foreign && model.tokenizer->special().bos >= 0;
 }
@@ -112,7 +112,7 @@ void PrintTable(const nlohmann::ordered_json& results) {
 // theirs.
 class TaskRunner {
  public:
-  TaskRunner(const Options& options, const EvaluatedModel& model)
+  TaskRunner(const EvalTasksFlags& options, const EvaluatedModel& model)
       : options_(options), model_(model), scorer_(model.model, Likelihoods(options)) {
     if (!options.dump.empty()) dump_ = std::make_unique<io::AtomicFile>(options.dump);
   }
@@ -151,7 +151,7 @@ class TaskRunner {
   }
 
  private:
-  static eval::LikelihoodOptions Likelihoods(const Options& options) {
+  static eval::LikelihoodOptions Likelihoods(const EvalTasksFlags& options) {
     eval::LikelihoodOptions out = options.likelihood;
     out.share = !options.no_share;
     return out;
@@ -172,7 +172,7 @@ class TaskRunner {
     return eval::RunTask(task, std::move(items), *model_.tokenizer, scorer_, how);
   }
 
-  const Options& options_;
+  const EvalTasksFlags& options_;
   const EvaluatedModel& model_;
   eval::LikelihoodScorer scorer_;
   std::unique_ptr<io::AtomicFile> dump_;
@@ -180,7 +180,7 @@ class TaskRunner {
   bool failed_ = false;
 };
 
-int EvalTasks(const Options& options) {
+int EvalTasks(const EvalTasksFlags& options) {
   const std::vector<Job> jobs = ChooseTasks(options);
   const EvaluatedModel model = OpenEvaluatedModel(options.model, options.tokenizer);
   TaskRunner runner(options, model);
@@ -198,7 +198,7 @@ std::string TaskList() {
 
 void AddEvalTasks(CLI::App& eval, Chosen& chosen) {
   CLI::App* command = eval.add_subcommand("tasks", "Zero-shot tasks: accuracy of the likeliest answer");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvalTasksFlags>();
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--tasks-dir", options->tasks_dir, "directory with the tasks' jsonl files")->required();
   command->add_option("--tasks", options->tasks, "names with commas between them, or all:" + TaskList())

@@ -14,7 +14,7 @@
 namespace lattice::cli {
 namespace {
 
-struct Options {
+struct GenerateFlags {
   std::string model;
   std::string prompt;
   int threads = 0;
@@ -23,7 +23,7 @@ struct Options {
 
 std::string ReadAll(std::istream& input) { return {std::istreambuf_iterator<char>(input), {}}; }
 
-int Generate(const Options& options) {
+int Generate(const GenerateFlags& options) {
   const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
   runtime::Generator generator(train::FindCheckpoint(options.model), options.threads);
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -79,7 +79,7 @@ void AddSampling(CLI::App& command, runtime::SamplerOptions& sampler) {
 
 void AddGenerate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GenerateFlags>();
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--prompt", options->prompt,
                       "text to continue; - reads standard input; without one a new document begins");

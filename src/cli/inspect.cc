@@ -20,7 +20,7 @@
 namespace lattice::cli {
 namespace {
 
-struct Options {
+struct InspectFlags {
   std::string config;
   std::string model;
   std::vector<std::string> overrides;
@@ -34,7 +34,7 @@ struct Subject {
   int64_t context;
 };
 
-Subject FromConfig(const Options& options) {
+Subject FromConfig(const InspectFlags& options) {
   return AsUsage([&] {
     model::Config config = model::LoadConfig(options.config, options.overrides);
     if (config.model.vocab_size == 0) {
@@ -45,7 +45,7 @@ Subject FromConfig(const Options& options) {
 }
 
 // The weights must be those of the config.
-Subject FromCheckpoint(const Options& options) {
+Subject FromCheckpoint(const InspectFlags& options) {
   const std::filesystem::path checkpoint = train::FindCheckpoint(options.model);
   const model::ModelConfig config = model::ReadModelConfig(checkpoint);
   model::CheckWeights(config, io::Safetensors(checkpoint / model::kWeightsFile));
@@ -105,7 +105,7 @@ void PrintTable(const Subject& subject) {
   Row("  training", train::CountText(static_cast<double>(flops.Training())), "forward and backward");
 }
 
-int Inspect(const Options& options) {
+int Inspect(const InspectFlags& options) {
   if (options.model.empty() == options.config.empty()) {
     throw UsageError("pass either --config FILE or --model RUN, to say what to inspect");
   }
@@ -135,7 +135,7 @@ int Inspect(const Options& options) {
 void AddInspect(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Show parameters, state and cost of a model, or what its memory does with a text");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InspectFlags>();
   command->add_option("--config", options->config, "configuration, such as configs/110m.toml");
   command->add_option("--model,run", options->model, "run directory or checkpoint");
   command->add_option("--set", options->overrides,

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct MqarFlags {
   std::string scale = "laptop";
   std::string out;
   std::vector<std::string> mixers, set;
@@ -46,7 +46,7 @@ void Replace(int64_t wanted, int64_t& value) {
   if (wanted > 0) value = wanted;
 }
 
-MqarGrid MakeGrid(const Options& options) {
+MqarGrid MakeGrid(const MqarFlags& options) {
   MqarGrid grid = GridOf(options.scale);
   Replace(options.mixers, grid.mixers);
   Replace(options.widths, grid.widths);
@@ -67,7 +67,7 @@ MqarGrid MakeGrid(const Options& options) {
 }
 
 // The paper took a quarter of the batch at length 2048.
-void FitBatch(const Options& options, train::RecallPoint& point) {
+void FitBatch(const MqarFlags& options, train::RecallPoint& point) {
   if (options.scale == "paper" && options.batch == 0 && point.task.length >= 2048) point.batch = 24;
 }
 
@@ -100,7 +100,7 @@ void WriteSummary(const fs::path& out) {
 }
 
 // Returns false when a signal stopped it.
-bool RunPoint(const Options& options, const train::RecallPoint& point, const std::string& number,
+bool RunPoint(const MqarFlags& options, const train::RecallPoint& point, const std::string& number,
               const train::StopSignal& stop) {
   std::cerr << number << " " << point.Name() << std::endl;
   ProgressBar bar(point.Name());
@@ -117,7 +117,7 @@ bool RunPoint(const Options& options, const train::RecallPoint& point, const std
   return true;
 }
 
-int Sweep(const Options& options, const std::vector<train::RecallPoint>& points) {
+int Sweep(const MqarFlags& options, const std::vector<train::RecallPoint>& points) {
   if (options.threads > 0) at::set_num_threads(options.threads);
   const io::DirectoryLock lock(options.out, "training");
   const train::StopSignal stop;
@@ -146,7 +146,7 @@ int Sweep(const Options& options, const std::vector<train::RecallPoint>& points)
   return failed ? 1 : 0;
 }
 
-int Mqar(const Options& options) {
+int Mqar(const MqarFlags& options) {
   std::vector<train::RecallPoint> points = AsUsage([&] { return PointsOf(MakeGrid(options)); });
   for (train::RecallPoint& point : points) FitBatch(options, point);
   if (options.show > 0) return ShowExamples(points.front(), options.show);
@@ -159,7 +159,7 @@ int Mqar(const Options& options) {
 
 void AddMqar(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("mqar", "Train small models to recall, and compare memories");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MqarFlags>();
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command->add_option("--out", options->out, "directory of the sweep; finished points are not repeated");
   command->add_option("--scale", options->scale, "paper: its protocol (days); laptop: minutes")

@@ -11,12 +11,12 @@
 namespace lattice::cli {
 namespace {
 
-struct Options {
+struct ReportFlags {
   std::vector<std::string> runs;
   std::string out;
 };
 
-int Report(const Options& options) {
+int Report(const ReportFlags& options) {
   std::filesystem::path out = options.out;
   if (out.empty()) {
     out = options.runs.size() == 1 ? std::filesystem::path(options.runs[0]) / train::kReportFile
@@ -31,7 +31,7 @@ int Report(const Options& options) {
 
 void AddReport(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("report", "Draw what happened in one or several runs of training");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportFlags>();
   command->add_option("runs", options->runs, "run directories")->required();
   command->add_option("--out", options->out,
                       "page to write; default: RUN/report.html, for several runs report.html here");

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using reproduce::Experiment;
 
-struct Options {
+struct ReproduceFlags {
   std::vector<std::string> what;
   std::string scale = "laptop";
   std::string data, out, tasks;
@@ -32,7 +32,7 @@ struct Options {
 
 class Reproduction {
  public:
-  Reproduction(const Options& options, const Experiment& experiment)
+  Reproduction(const ReproduceFlags& options, const Experiment& experiment)
       : options_(options), experiment_(experiment), store_(MakeStore(options, experiment)) {}
 
   reproduce::Plan Plan() const {
@@ -74,7 +74,7 @@ class Reproduction {
   }
 
  private:
-  static reproduce::RunStore MakeStore(const Options& options, const Experiment& experiment) {
+  static reproduce::RunStore MakeStore(const ReproduceFlags& options, const Experiment& experiment) {
     const fs::path data = options.data.empty() ? FindNovels() : fs::path(options.data);
     const fs::path tasks = options.tasks.empty() ? fs::path() : fs::absolute(options.tasks);
     return reproduce::RunStore({fs::absolute(options.out), reproduce::FindCorpus(data, experiment.corpus),
@@ -89,8 +89,8 @@ class Reproduction {
     request.run = store_.options().out / "work" / "timing";
     request.threads = experiment_.threads;
     request.silent = true;
-    constexpr int64_t kSteps = 3;
-    const double seconds = train::MeasureStep(request, kSteps);
+    constexpr int64_t kTimedSteps = 3;
+    const double seconds = train::MeasureStep(request, kTimedSteps);
     reproduce::Run run;
     run.settings = {{"train.steps", "1"}};
     return reproduce::RunFlops(run) / seconds;
@@ -101,13 +101,13 @@ class Reproduction {
     return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   }
 
-  const Options& options_;
+  const ReproduceFlags& options_;
   const Experiment& experiment_;
   reproduce::RunStore store_;
 };
 
 // What a user types to repeat it, with the directories by their role.
-std::string ShownCommand(const Options& options, const Experiment& experiment) {
+std::string ShownCommand(const ReproduceFlags& options, const Experiment& experiment) {
   std::string out = StrCat("./lattice reproduce ", experiment.name, " --scale ", options.scale);
   if (!options.data.empty()) out += " --data DATA";
   for (const std::string& text : options.overrides) out += " --set " + text;
@@ -115,7 +115,7 @@ std::string ShownCommand(const Options& options, const Experiment& experiment) {
   return out;
 }
 
-std::vector<Experiment> ChooseExperiments(const Options& options, const fs::path& directory) {
+std::vector<Experiment> ChooseExperiments(const ReproduceFlags& options, const fs::path& directory) {
   std::vector<std::string> names = options.what;
   if (names == std::vector<std::string>{"all"}) names = reproduce::ListExperiments(directory);
   std::vector<Experiment> out;
@@ -124,7 +124,7 @@ std::vector<Experiment> ChooseExperiments(const Options& options, const fs::path
   return out;
 }
 
-int Reproduce(Options options) {
+int Reproduce(ReproduceFlags options) {
   const fs::path directory = FindInTree("configs/reproduce");
   if (options.out.empty()) options.out = "runs/reproduce-" + options.scale;
   const std::vector<Experiment> experiments = ChooseExperiments(options, directory);
@@ -156,7 +156,7 @@ int Reproduce(Options options) {
 void AddReproduce(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("reproduce", "Repeat the paper's experiments, its values beside yours");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReproduceFlags>();
   command->add_option("what", options->what, "experiments, or all; see below")->required();
   command
       ->add_option("--scale", options->scale,

@@ -19,27 +19,27 @@ namespace {
 
 constexpr const char* kKeyVariable = "LATTICE_API_KEY";
 
-struct Options {
+struct ServeFlags {
   std::string model, tokenizer, name, key_file;
   int64_t cache_mib = 256, session_mib = 1024;
   int64_t request_seconds = 600, grace_seconds = 10;
   server::ServerOptions server;
 };
 
-std::string KeyOf(const Options& options) {
+std::string KeyOf(const ServeFlags& options) {
   if (!options.key_file.empty()) return server::ReadKeyFile(options.key_file);
   const char* key = std::getenv(kKeyVariable);
   return key == nullptr || *key == '\0' ? "" : server::CheckedKey(key, kKeyVariable);
 }
 
 // A run's name: its directory's.
-std::string NameOf(const Options& options) {
+std::string NameOf(const ServeFlags& options) {
   if (!options.name.empty()) return options.name;
   const std::filesystem::path path = std::filesystem::weakly_canonical(options.model);
   return path.filename().string();
 }
 
-int Serve(Options options) {
+int Serve(ServeFlags options) {
   // Before any thread starts, so that all inherit it: signals are taken by sigwait below.
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -67,7 +67,7 @@ int Serve(Options options) {
   return 0;
 }
 
-void AddLimits(CLI::App& command, Options& options) {
+void AddLimits(CLI::App& command, ServeFlags& options) {
   server::ServerOptions& server = options.server;
   const auto size = [&](const char* name, auto& value, const char* text, int64_t least, int64_t most) {
     command.add_option(name, value, text)
@@ -92,7 +92,7 @@ void AddLimits(CLI::App& command, Options& options) {
 void AddServe(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("serve", "Serve a model over HTTP, for any OpenAI client and for browsers");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ServeFlags>();
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--tokenizer", options->tokenizer, "default: the checkpoint's own");
   command->add_option("--name", options->name, "what clients call the model; default: the directory's name");

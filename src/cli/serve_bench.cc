@@ -18,13 +18,13 @@ namespace {
 
 using train::Fixed;
 
-struct Options {
+struct ServeBenchFlags {
   std::string config = "configs/tiny.toml", model;
   ServeBenchOptions bench;
   bool json = false;
 };
 
-server::ServedModel Open(const Options& options) {
+server::ServedModel Open(const ServeBenchFlags& options) {
   if (!options.model.empty()) {
     const auto checkpoint = train::FindCheckpoint(options.model);
     return {"bench", runtime::Model::Load(checkpoint), text::OpenTokenizer(checkpoint.string()), 0};
@@ -84,7 +84,7 @@ void Print(const ServeFigures& f) {
               << (i + 1 == f.soak.size() ? "\n" : "");
 }
 
-int Bench(const Options& options) {
+int Bench(const ServeBenchFlags& options) {
   const ServeFigures figures = MeasureServe(Open(options), options.bench);
   if (options.json) {
     std::cout << ToJson(figures).dump(2) << "\n";
@@ -100,7 +100,7 @@ int Bench(const Options& options) {
 void AddServeBench(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("serve-bench", "Measure the server with many clients on this machine");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ServeBenchFlags>();
   ServeBenchOptions& bench = options->bench;
   const auto count = [&](const char* name, int64_t& value, const char* text, int64_t most) {
     command->add_option(name, value, text)->capture_default_str()->check(CLI::Range(int64_t{0}, most));

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct TrainFlags {
   std::string config;
   std::string data;
   std::string valid;
@@ -32,13 +32,13 @@ void MakeAbsolute(std::string& path) {
 }
 
 // A resumed run goes on with its own configuration unless another is named.
-fs::path ConfigFile(const Options& options) {
+fs::path ConfigFile(const TrainFlags& options) {
   if (!options.config.empty() || options.resume.empty() || options.out.empty()) return options.config;
   const fs::path own = fs::path(options.out) / train::kConfigToml;
   return fs::exists(own) ? own : fs::path();
 }
 
-model::Config ReadConfig(const Options& options) {
+model::Config ReadConfig(const TrainFlags& options) {
   model::Config config = AsUsage([&] { return model::LoadConfig(ConfigFile(options), options.overrides); });
   if (!options.data.empty()) config.data.train = options.data;
   if (!options.valid.empty()) config.data.valid = options.valid;
@@ -49,14 +49,14 @@ model::Config ReadConfig(const Options& options) {
   return config;
 }
 
-fs::path RunDirectory(const Options& options, const model::Config& config) {
+fs::path RunDirectory(const TrainFlags& options, const model::Config& config) {
   if (!options.out.empty()) return options.out;
   const std::string name = fs::path(config.data.train).stem().string();
   return train::NewRun("runs", StrCat(name, "-", config.model.mixer));
 }
 
 // The checkpoints that --resume means, the best first; empty: from the start.
-std::vector<fs::path> ResumeFrom(const Options& options, const fs::path& run) {
+std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run) {
   const bool has_checkpoints = !train::ListCheckpoints(run).empty();
   if (options.resume.empty()) {
     if (has_checkpoints) {
@@ -71,7 +71,7 @@ std::vector<fs::path> ResumeFrom(const Options& options, const fs::path& run) {
   return train::ResumeCandidates(from);
 }
 
-int Train(const Options& options) {
+int Train(const TrainFlags& options) {
   if (options.out.empty() && (options.resume == "auto" || options.resume == "latest")) {
     throw UsageError(StrCat("--resume ", options.resume, " needs --out RUN, the run to go on with"));
   }
@@ -89,7 +89,7 @@ int Train(const Options& options) {
 
 void AddTrain(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("train", "Train a language model on text");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TrainFlags>();
   command->add_option("--data", options->data,
                       "text file, directory of .txt files, or directory of token shards");
   command->add_option("--valid", options->valid,

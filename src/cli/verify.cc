@@ -28,7 +28,7 @@ using train::Fixed;
 constexpr double kTolerance = 1e-4;
 constexpr int64_t kLeastTokens = 64;
 
-struct Options {
+struct VerifyFlags {
   std::string model;
   std::string data;
   int64_t kib = 16;
@@ -50,7 +50,7 @@ struct Certificate {
   }
 };
 
-std::vector<int32_t> ReadTokens(const Options& options, const std::filesystem::path& checkpoint) {
+std::vector<int32_t> ReadTokens(const VerifyFlags& options, const std::filesystem::path& checkpoint) {
   const std::filesystem::path data =
       options.data.empty() ? FindNovels() / "valid" / "persuasion.txt" : std::filesystem::path(options.data);
   std::string text = io::ReadFile(data);
@@ -64,7 +64,7 @@ std::vector<int32_t> ReadTokens(const Options& options, const std::filesystem::p
   return tokens;
 }
 
-Certificate Make(const Options& options) {
+Certificate Make(const VerifyFlags& options) {
   const std::filesystem::path checkpoint = train::FindCheckpoint(options.model);
   // Refuses what the runtime does not compute before torch works for minutes.
   const auto exact = runtime::Model::Load(checkpoint, WeightFormat::kF32);
@@ -130,7 +130,7 @@ void Print(const Certificate& all) {
             << train::Short(kTolerance, 1) << " of torch\n";
 }
 
-int Verify(const Options& options) {
+int Verify(const VerifyFlags& options) {
   const Certificate certificate = Make(options);
   if (options.json) {
     std::cout << ToJson(certificate).dump(2) << "\n";
@@ -145,7 +145,7 @@ int Verify(const Options& options) {
 void AddVerify(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("verify", "Compare the runtime with the torch model, on your weights and machine");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyFlags>();
   command->add_option("model", options->model, "run directory or checkpoint")->required();
   command->add_option("--data", options->data, "text to compare on; default: the novel of data/austen/valid");
   command->add_option("--kib", options->kib, "how much of the text counts for the perplexity")

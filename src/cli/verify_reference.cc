@@ -12,7 +12,7 @@
 namespace lattice::cli {
 namespace {
 
-constexpr int64_t kBlock = 512;
+constexpr int64_t kWindow = 512;
 
 at::Tensor Ids(std::span<const int32_t> tokens) {
   at::Tensor ids = at::empty({1, static_cast<int64_t>(tokens.size())}, at::kLong);
@@ -24,8 +24,8 @@ double MeanNats(const nn::LanguageModel& lm, std::span<const int32_t> tokens) {
   nn::States states;
   double sum = 0;
   const int64_t targets = static_cast<int64_t>(tokens.size()) - 1;
-  for (int64_t first = 0; first < targets; first += kBlock) {
-    const auto count = static_cast<size_t>(std::min(kBlock, targets - first));
+  for (int64_t first = 0; first < targets; first += kWindow) {
+    const auto count = static_cast<size_t>(std::min(kWindow, targets - first));
     const auto at = static_cast<size_t>(first);
     const at::Tensor hidden = lm.Forward(Ids(tokens.subspan(at, count)), &states);
     sum += lm.TokenLosses(hidden, Ids(tokens.subspan(at + 1, count))).sum(at::kDouble).item<double>();

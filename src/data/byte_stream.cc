@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/error.h"
@@ -35,8 +34,7 @@ class PlainStream : public ByteStream {
   explicit PlainStream(const std::filesystem::path& path) : path_(path) {
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const int error = errno;
-    Check(descriptor_ >= 0, "[data] cannot open ", path.string(), ": ",
-          std::generic_category().message(error));
+    Check(descriptor_ >= 0, "[data] cannot open ", path.string(), ": ", SystemReason(error));
   }
   ~PlainStream() override { ::close(descriptor_); }
 
@@ -46,7 +44,7 @@ class PlainStream : public ByteStream {
       const ssize_t got = ::read(descriptor_, out.data() + done, out.size() - done);
       if (got < 0 && errno == EINTR) continue;
       const int error = errno;
-      Check(got >= 0, "[data] cannot read ", path_.string(), ": ", std::generic_category().message(error));
+      Check(got >= 0, "[data] cannot read ", path_.string(), ": ", SystemReason(error));
       if (got == 0) break;
       done += static_cast<size_t>(got);
     }

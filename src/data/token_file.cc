@@ -15,7 +15,7 @@ namespace lattice::data {
 namespace {
 
 constexpr std::string_view kMagic = "LATTOKEN";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kFileVersion = 1;
 
 struct Header {
   char magic[8];
@@ -62,7 +62,7 @@ void WriteTokenFile(const std::filesystem::path& path, std::span<const int32_t> 
   const std::span<const std::byte> payload = narrow ? std::as_bytes(std::span(small)) : std::as_bytes(tokens);
   Header header = {};
   std::memcpy(header.magic, kMagic.data(), kMagic.size());
-  header.version = kVersion;
+  header.version = kFileVersion;
   header.width = narrow ? 2 : 4;
   header.count = tokens.size();
   header.text_bytes = static_cast<uint64_t>(text_bytes);
@@ -87,8 +87,8 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
         " is no token file: it does not start with ", kMagic);
   Check(header.checksum == HeaderChecksum(header), "[tokens] the header of ", name,
         " is damaged; delete the file and tokenise again");
-  Check(header.version == kVersion, "[tokens] ", name, " has version ", header.version,
-        "; this program reads version ", kVersion);
+  Check(header.version == kFileVersion, "[tokens] ", name, " has version ", header.version,
+        "; this program reads version ", kFileVersion);
   Check(header.width == 2 || header.width == 4, "[tokens] ", name, " has tokens of ", header.width,
         " bytes; expected 2 or 4");
   const std::span<const std::byte> payload = bytes.subspan(sizeof(header));

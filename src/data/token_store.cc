@@ -14,7 +14,7 @@
 namespace lattice::data {
 namespace {
 
-constexpr int64_t kVersion = 2;
+constexpr int64_t kIndexVersion = 2;
 constexpr int64_t kMostShards = 1 << 20;
 
 std::string ShardName(int64_t index) {
@@ -42,8 +42,8 @@ TokenStore::TokenStore(const std::filesystem::path& directory, const std::string
   const std::string source = (directory / kIndexFile).string();
   const nlohmann::json index = io::ReadSealedJson(source);
   const auto version = io::GetJson<int64_t>(index, "version", source);
-  Check(version == kVersion, "[tokens] ", source, " has version ", version, "; this program reads version ",
-        kVersion, "; delete the directory and tokenise again");
+  Check(version == kIndexVersion, "[tokens] ", source, " has version ", version,
+        "; this program reads version ", kIndexVersion, "; delete the directory and tokenise again");
   const auto count = io::GetJson<int64_t>(index, "shards", source);
   Check(count >= 0 && count <= kMostShards, "[tokens] ", source, " names ", count, " shards");
   documents_ = io::GetJson<int64_t>(index, "documents", source);
@@ -119,7 +119,7 @@ void TokenStoreWriter::Finish(int64_t documents) {
   uint64_t mark = 0;
   for (int64_t i = 0; i < shards_; ++i)
     mark = io::Checksum(TokenFile(directory_ / ShardName(i)).header(), mark);
-  io::WriteSealedJson(directory_ / kIndexFile, {{"version", kVersion},
+  io::WriteSealedJson(directory_ / kIndexFile, {{"version", kIndexVersion},
                                                 {"tokenizer", tokenizer_hash_},
                                                 {"shards", shards_},
                                                 {"documents", documents},

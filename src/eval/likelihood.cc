@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "base/error.h"
+#include "eval/batch_size.h"
 #include "eval/prefix_tree.h"
 
 namespace lattice::eval {
 namespace {
 
-constexpr int64_t kStateBytes = int64_t{256} << 20;
-constexpr int64_t kMaxBatch = 64;
+constexpr int64_t kMaxItems = 64;
 // Tokens of one run of the engine: bounds the logits that are held at once.
 constexpr size_t kMaxRows = 2048;
 constexpr size_t kMaxLogits = size_t{16} << 20;
@@ -67,7 +67,7 @@ LikelihoodScorer::LikelihoodScorer(std::shared_ptr<const runtime::Model> model,
   if (batch_ == 0) {
     // A state of its own for each of about four choices, and the one they come from.
     const int64_t bytes = 5 * runtime::Session(model_).Bytes();
-    batch_ = std::clamp<int64_t>(kStateBytes / bytes, 1, kMaxBatch);
+    batch_ = BatchOfStates(bytes, kMaxItems);
   }
 }
 

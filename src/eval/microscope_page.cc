@@ -101,7 +101,7 @@ ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
 }
 
 // JSON inside a script: no way to end it, whatever the text.
-std::string ScriptSafe(const std::string& json) { return Replace(json, "<", "\\u003c"); }
+std::string ScriptSafe(const std::string& text) { return Replace(text, "<", "\\u003c"); }
 
 std::string Dump(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);

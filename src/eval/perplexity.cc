@@ -6,14 +6,14 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "eval/batch_size.h"
 #include "eval/row_scores.h"
 #include "model/mixers.h"
 
 namespace lattice::eval {
 namespace {
 
-constexpr int64_t kStateBytes = int64_t{256} << 20;
-constexpr int64_t kMaxBatch = 8;
+constexpr int64_t kMaxWindows = 8;
 // Tokens whose logits are held at once.
 constexpr int64_t kRows = 512;
 
@@ -71,7 +71,7 @@ int64_t PerplexityMeter::Batch(const PerplexityOptions& options) const {
   const bool grows = model::FindMixer(config.mixer).attention;
   const int64_t cache =
       grows ? 2 * config.layers * config.width * options.context * int64_t{sizeof(float)} : 0;
-  return std::clamp<int64_t>(kStateBytes / (runtime::Session(model_).Bytes() + cache), 1, kMaxBatch);
+  return BatchOfStates(runtime::Session(model_).Bytes() + cache, kMaxWindows);
 }
 
 PerplexityResult PerplexityMeter::Run(std::span<const int32_t> tokens,

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <string>
-#include <system_error>
 
 #include "base/error.h"
 #include "io/write_calls.h"
@@ -15,19 +14,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Reason(int error) { return std::generic_category().message(error); }
-
 }  // namespace
 
 void SyncDirectory(const fs::path& directory) {
   WriteCalls& calls = CurrentWriteCalls();
   const int descriptor = calls.Open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (descriptor < 0) Fail("[file] cannot open the directory ", directory, ": ", Reason(errno));
+  if (descriptor < 0) Fail("[file] cannot open the directory ", directory, ": ", SystemReason(errno));
   const int failed = calls.Sync(descriptor);
   const int error = errno;
   calls.Close(descriptor);
   // EINVAL: a file system that cannot sync directories has nothing to lose here.
-  Check(failed == 0 || error == EINVAL, "[file] cannot sync the directory ", directory, ": ", Reason(error));
+  Check(failed == 0 || error == EINVAL, "[file] cannot sync the directory ", directory, ": ",
+        SystemReason(error));
 }
 
 void MakeDirectories(const fs::path& directory) {
@@ -38,13 +36,13 @@ void MakeDirectories(const fs::path& directory) {
   const int error = errno;
   // Another process may have been faster.
   Check(error == EEXIST && fs::is_directory(directory, absent), "[file] cannot create the directory ",
-        directory, ": ", Reason(error));
+        directory, ": ", SystemReason(error));
 }
 
 void Rename(const fs::path& from, const fs::path& to) {
   if (CurrentWriteCalls().Rename(from.c_str(), to.c_str()) == 0) return;
   const int error = errno;
-  Fail("[file] cannot rename ", from, " to ", to, ": ", Reason(error));
+  Fail("[file] cannot rename ", from, " to ", to, ": ", SystemReason(error));
 }
 
 void ReplaceLink(const fs::path& link, const fs::path& target) {
@@ -54,7 +52,7 @@ void ReplaceLink(const fs::path& link, const fs::path& target) {
   ::unlink(temporary.c_str());
   if (calls.Link(target.c_str(), temporary.c_str()) != 0) {
     const int error = errno;
-    Fail("[file] cannot create the link ", link, ": ", Reason(error));
+    Fail("[file] cannot create the link ", link, ": ", SystemReason(error));
   }
   try {
     Rename(temporary, link);

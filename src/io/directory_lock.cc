@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "base/error.h"
 #include "io/directory.h"
@@ -17,8 +16,7 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, std::string
   const std::filesystem::path path = directory / ".lock";
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   const int error = errno;
-  Check(descriptor_ >= 0, "[lock] cannot write in ", directory.string(), ": ",
-        std::generic_category().message(error));
+  Check(descriptor_ >= 0, "[lock] cannot write in ", directory.string(), ": ", SystemReason(error));
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     ::close(descriptor_);
     Fail("[lock] another process is ", doing, " in ", directory.string(), "; give this one another --out");

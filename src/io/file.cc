@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -24,15 +23,13 @@ constexpr size_t kLargestRead = size_t{1} << 30;
 // Small enough that the checksum finds in the cache what the write has just read.
 constexpr size_t kLargestWrite = size_t{1} << 18;
 
-std::string Reason(int error) { return std::generic_category().message(error); }
-
 // A descriptor that closes itself, for reading.
 class ReadOnly {
  public:
   explicit ReadOnly(const std::filesystem::path& path) : path_(path) {
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const int error = errno;
-    Check(descriptor_ >= 0, "[file] cannot open ", path, ": ", Reason(error));
+    Check(descriptor_ >= 0, "[file] cannot open ", path, ": ", SystemReason(error));
   }
   ~ReadOnly() { ::close(descriptor_); }
   ReadOnly(const ReadOnly&) = delete;
@@ -45,7 +42,7 @@ class ReadOnly {
     struct stat info {};
     const int failed = ::fstat(descriptor_, &info);
     const int error = errno;
-    Check(failed == 0, "[file] cannot stat ", path_, ": ", Reason(error));
+    Check(failed == 0, "[file] cannot stat ", path_, ": ", SystemReason(error));
     Check(!S_ISDIR(info.st_mode), "[file] ", path_, " is a directory; expected a file");
     Check(S_ISREG(info.st_mode), "[file] ", path_, " is not a regular file");
     return static_cast<size_t>(info.st_size);
@@ -76,7 +73,7 @@ std::string ReadFile(const std::filesystem::path& path, size_t max_bytes) {
     const ssize_t got = ::read(file.get(), content.data() + done, std::min(size - done, kLargestRead));
     if (got < 0 && errno == EINTR) continue;
     const int error = errno;
-    Check(got >= 0, "[file] cannot read ", path, ": ", Reason(error));
+    Check(got >= 0, "[file] cannot read ", path, ": ", SystemReason(error));
     Check(got > 0, "[file] ", path, " shrank while it was read: ", done, " of ", size, " bytes");
     done += static_cast<size_t>(got);
   }
@@ -89,7 +86,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   if (size == 0) return;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
   const int error = errno;
-  Check(address != MAP_FAILED, "[file] cannot map ", path, ": ", Reason(error));
+  Check(address != MAP_FAILED, "[file] cannot map ", path, ": ", SystemReason(error));
   bytes_ = {static_cast<const std::byte*>(address), size};
 }
 
@@ -133,7 +130,7 @@ void AtomicFile::Discard() {
 
 void AtomicFile::FailAt(std::string_view step) {
   const int error = errno;
-  Fail("[file] cannot ", step, " ", path_, ": ", Reason(error));
+  Fail("[file] cannot ", step, " ", path_, ": ", SystemReason(error));
 }
 
 void AtomicFile::Write(std::span<const std::byte> data) {

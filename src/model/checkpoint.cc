@@ -16,7 +16,6 @@ using nlohmann::json;
 // Keeps the order of the table of keys.
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr std::string_view kModelType = "lattice";
 // Fields that tools of the ecosystem read or add; they say nothing about the model's mathematics.
 constexpr std::string_view kForeignFields[] = {

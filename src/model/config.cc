@@ -12,8 +12,6 @@
 namespace lattice::model {
 namespace {
 
-constexpr size_t kMaxConfigBytes = 1 << 20;
-
 std::string Place(std::string_view source, int line, int column) {
   return StrCat(source, ":", line, ":", column);
 }

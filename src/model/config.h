@@ -16,6 +16,9 @@
 
 namespace lattice::model {
 
+// A larger file is no configuration.
+inline constexpr size_t kMaxConfigBytes = 1 << 20;
+
 enum class VectorNorm { kNone, kL2, kScale };
 enum class Activation { kNone, kSilu };
 enum class StateInit { kAuto, kSphere, kNormal, kZeros, kAligned };

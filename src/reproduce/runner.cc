@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <thread>
 
 #include "base/error.h"
@@ -55,7 +54,7 @@ pid_t Start(const Command& command, const fs::path& error_file) {
   io::MakeDirectories(command.output.parent_path());
   const auto open = [](const fs::path& path) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    Check(file >= 0, "[reproduce] cannot write ", path.string(), ": ", std::strerror(errno));
+    Check(file >= 0, "[reproduce] cannot write ", path.string(), ": ", SystemReason(errno));
     return file;
   };
   const int output = open(command.output), errors = open(error_file);
@@ -68,7 +67,7 @@ pid_t Start(const Command& command, const fs::path& error_file) {
   if (pid == 0) Become(args.data(), output, errors, parent);
   ::close(output);
   ::close(errors);
-  Check(pid > 0, "[reproduce] cannot start a process: ", std::strerror(errno));
+  Check(pid > 0, "[reproduce] cannot start a process: ", SystemReason(errno));
   return pid;
 }
 

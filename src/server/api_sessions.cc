@@ -6,11 +6,10 @@
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/fields.h"
+#include "server/memory_trace.h"
 
 namespace lattice::server {
 namespace {
-
-double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 // An integer of the query, or nothing when it is not there.
 std::optional<int64_t> Parameter(const httplib::Request& request, const std::string& name, int64_t below) {

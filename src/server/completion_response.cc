@@ -1,7 +1,6 @@
 #include "server/completion_response.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 
 #include "base/error.h"
@@ -17,8 +16,6 @@ int64_t CharactersIn(const std::string& bytes) {
   return std::count_if(bytes.begin(), bytes.end(),
                        [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
 }
-
-double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 OrderedJson MemoryJson(const TokenMemory& memory, int64_t heads) {
   OrderedJson novelty = OrderedJson::array();

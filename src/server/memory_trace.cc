@@ -7,6 +7,8 @@
 
 namespace lattice::server {
 
+double Rounded(double figure) { return std::round(figure * 1000) / 1000; }
+
 MemoryTrace::MemoryTrace(const model::ModelConfig& config)
     : layers_(config.layers), heads_(config.heads), slots_(config.Slots()), width_(config.HeadDim()) {}
 

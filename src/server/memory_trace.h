@@ -15,6 +15,9 @@ struct TokenMemory {
   std::vector<float> novelty;  // [layers, heads], runtime::HeadTrace
 };
 
+// Three decimals, as every figure about the memory is sent.
+double Rounded(double figure);
+
 // Watches one feed at a time: Watch, Engine::Run, Take.
 class MemoryTrace : public runtime::StepObserver {
  public:
