@@ -19,8 +19,10 @@ void Activations::Reset(WeightFormat format, const float* x, int64_t count, int6
   count_ = count;
   cols_ = cols;
   if (!converts()) return;
-  Grow(values_, count * Rows16::Stride(cols));
-  if (format == WeightFormat::kInt8) Grow(scales_, count);
+  Grow(words_, count * WordsOf(format, cols));
+  if (format != WeightFormat::kInt8) return;
+  Grow(scales_, count * RowWords::Blocks(cols));
+  Grow(offsets_, count * RowWords::Blocks(cols));
 }
 
 void Activations::Convert(int64_t first, int64_t last) {
@@ -31,6 +33,6 @@ void Activations::Convert(int64_t first, int64_t last) {
 
 MatMul Activations::Times(const WeightMatrix& w, float* y) { return {w, count_, x_, Converted(), y}; }
 
-Rows16 Activations::Converted() { return {values_.data(), scales_.data()}; }
+RowWords Activations::Converted() { return {count_, words_.data(), scales_.data(), offsets_.data()}; }
 
 }  // namespace lattice::kernels

@@ -24,14 +24,15 @@ class Activations {
   MatMul Times(const WeightMatrix& w, float* y);
 
  private:
-  Rows16 Converted();
+  RowWords Converted();
 
   WeightFormat format_ = WeightFormat::kF32;
   bool bf16_ = false;
   const float* x_ = nullptr;
   int64_t count_ = 0, cols_ = 0;
-  std::vector<int16_t> values_;
+  std::vector<uint32_t> words_;
   std::vector<float> scales_;
+  std::vector<int32_t> offsets_;
 };
 
 }  // namespace lattice::kernels

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "hwy/highway.h"
-#include "kernels/arena.h"
 #include "kernels/fetch_ahead.h"
 #include "kernels/isa.h"
 #include "kernels/matmul_avx512.h"
+#include "kernels/matmul_int8.h"
 #include "kernels/product_blocks.h"
+#include "kernels/product_panels.h"
 #include "kernels/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -31,19 +31,11 @@ constexpr int kColumns = HWY_TARGET <= HWY_AVX3 ? 6 : 2;
 // Columns between two steps of FetchAhead.
 constexpr int64_t kAheadStep = 16;
 
-HWY_INLINE FloatVec LoadWeights(F32 d, const float* w) { return hn::LoadU(d, w); }
-HWY_INLINE FloatVec LoadWeights(F32 d, const uint16_t* w) {
-  const hn::Rebind<uint16_t, F32> narrow;
-  const hn::RebindToUnsigned<F32> wide;
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, w))));
-}
-
 // The first n of a vector, zeros behind: copied, because nothing may be read beyond the end of a mapped file.
-template <typename W>
-HWY_INLINE FloatVec LoadFirst(F32 d, const W* w, int64_t n) {
-  W padded[HWY_MAX_BYTES / sizeof(float)] = {};
-  std::memcpy(padded, w, static_cast<size_t>(n) * sizeof(W));
-  return LoadWeights(d, padded);
+HWY_INLINE FloatVec LoadFirst(F32 d, const float* w, int64_t n) {
+  float padded[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::copy_n(w, n, padded);
+  return hn::LoadU(d, padded);
 }
 
 // The sums of the lanes of four vectors, each added in the same order as the others.
@@ -57,8 +49,8 @@ HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* ou
 }
 
 // R rows of W with C rows of x.
-template <int R, int C, typename W>
-HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t y_stride,
+template <int R, int C>
+HWY_INLINE void Tile(const float* w, const float* x, int64_t cols, float* y, int64_t y_stride,
                      FetchAhead& ahead) {
   const F32 d;
   const int64_t N = hn::Lanes(d);
@@ -70,7 +62,7 @@ HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t
   for (; k + N <= cols; k += N) {
     FloatVec row[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) row[r] = LoadWeights(d, w + r * cols + k);
+    for (int r = 0; r < R; ++r) row[r] = hn::LoadU(d, w + r * cols + k);
     if (R > 1 && k % kAheadStep == 0) ahead.Step();
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
@@ -101,8 +93,8 @@ HWY_INLINE void Tile(const W* w, const float* x, int64_t cols, float* y, int64_t
 }
 
 // The last C' < kColumns rows of x.
-template <int R, int C, typename W>
-HWY_INLINE void LastColumns(int64_t left, const W* w, const float* x, int64_t cols, float* y,
+template <int R, int C>
+HWY_INLINE void LastColumns(int64_t left, const float* w, const float* x, int64_t cols, float* y,
                             int64_t y_stride, FetchAhead& ahead) {
   if constexpr (C > 0) {
     if (left == C) return Tile<R, C>(w, x, cols, y, y_stride, ahead);
@@ -110,10 +102,10 @@ HWY_INLINE void LastColumns(int64_t left, const W* w, const float* x, int64_t co
   }
 }
 
-template <int R, typename W>
-void Rows(const MatMul& p, const W* w, int64_t row, int64_t first, int64_t last) {
+template <int R>
+void Rows(const MatMul& p, const float* w, int64_t row, int64_t first, int64_t last) {
   const int64_t cols = p.w.cols, tiles = (last - first + kColumns - 1) / kColumns;
-  FetchAhead ahead(w, R * cols * static_cast<int64_t>(sizeof(W)),
+  FetchAhead ahead(w, R * cols * static_cast<int64_t>(sizeof(float)),
                    std::max<int64_t>(1, cols / kAheadStep) * tiles);
   int64_t m = first;
   for (; m + kColumns <= last; m += kColumns) {
@@ -122,125 +114,92 @@ void Rows(const MatMul& p, const W* w, int64_t row, int64_t first, int64_t last)
   LastColumns<R, kColumns - 1>(last - m, w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows, ahead);
 }
 
+void ProductF32(const MatMul& p, int64_t first, int64_t last) {
+  constexpr int64_t kCacheBytes = 384 << 10;
+  const float* w = static_cast<const float*>(p.w.data);
+  OverProductBlocks(
+      p.count, kCacheBytes / (p.w.cols * static_cast<int64_t>(sizeof(float))), kColumns, first, last,
+      [&](auto r, int64_t row, int64_t m, int64_t end) { Rows<r()>(p, w + row * p.w.cols, row, m, end); });
+}
+
+// The two columns of words of bf16.
+HWY_INLINE FloatVec FirstColumn(F32 d, hn::Vec<hn::RebindToUnsigned<F32>> words) {
+  return hn::BitCast(d, hn::ShiftLeft<16>(words));
+}
+HWY_INLINE FloatVec SecondColumn(F32 d, hn::Vec<hn::RebindToUnsigned<F32>> words) {
+  const hn::RebindToUnsigned<F32> d32;
+  return hn::BitCast(d, hn::And(words, hn::Set(d32, 0xffff0000u)));
+}
+
+// Vectors of a panel that are summed together with C rows of x: as many as there are registers for.
+template <int C>
+constexpr int kVectors = HWY_MIN(static_cast<int>(kPanelRows / HWY_LANES(float)), HWY_TARGET <= HWY_AVX3 ? 2
+                                                                                  : C <= 2               ? 4
+                                                                                  : C <= 4               ? 2
+                                                                                                         : 1);
+
+// Rows [row, row + kVectors lanes) of a panel of bf16 with C rows of float32; sums [C][kPanelRows].
+template <int C>
+HWY_INLINE void SumBf16(const uint32_t* panel, int64_t row, const float* x, int64_t cols, float* sums,
+                        FetchAhead& ahead) {
+  const F32 d;
+  const hn::RebindToUnsigned<F32> d32;
+  const int64_t N = hn::Lanes(d);
+  constexpr int V = kVectors<C>;
+  FloatVec sum[C][V];
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < V; ++v) sum[c][v] = hn::Zero(d);
+  }
+  const uint32_t* w = panel + row;
+  for (int64_t k = 0; k < cols; k += 2, w += kPanelRows) {
+    if (k % (2 * kAheadWords) == 0) ahead.Step();
+    const bool pair = k + 1 < cols;
+    FloatVec even[V], odd[V];
+    LATTICE_UNROLL for (int v = 0; v < V; ++v) {
+      const auto words = hn::LoadU(d32, w + v * N);
+      even[v] = FirstColumn(d, words);
+      odd[v] = SecondColumn(d, words);
+    }
+    LATTICE_UNROLL for (int c = 0; c < C; ++c) {
+      const auto first = hn::Set(d, x[c * cols + k]), second = hn::Set(d, pair ? x[c * cols + k + 1] : 0.0f);
+      LATTICE_UNROLL for (int v = 0; v < V; ++v) {
+        sum[c][v] = hn::MulAdd(odd[v], second, hn::MulAdd(even[v], first, sum[c][v]));
+      }
+    }
+  }
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < V; ++v) hn::StoreU(sum[c][v], d, sums + c * kPanelRows + row + v * N);
+  }
+}
+
+void ProductBf16(const MatMul& p, int64_t first, int64_t last) {
+  OverPanels(p, first, last, [&](auto count, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+    constexpr int C = count();
+    const auto* panel = reinterpret_cast<const uint32_t*>(share.data);
+    float sums[C * kPanelRows];
+    for (int64_t row = 0; row < kPanelRows; row += kVectors<C> * hn::Lanes(F32()))
+      SumBf16<C>(panel, row, p.x + m * p.w.cols, p.w.cols, sums, ahead);
+    for (int c = 0; c < C; ++c) {
+      std::copy(sums + c * kPanelRows + share.first, sums + c * kPanelRows + share.last,
+                p.y + (m + c) * p.w.rows + share.row + share.first);
+    }
+  });
+}
+
 void Widen(const uint16_t* w, int64_t count, float* out) {
   const F32 d;
   const int64_t N = hn::Lanes(d);
+  const hn::Rebind<uint16_t, F32> narrow;
+  const hn::RebindToUnsigned<F32> wide;
   int64_t i = 0;
-  for (; i + N <= count; i += N) hn::StoreU(LoadWeights(d, w + i), d, out + i);
+  for (; i + N <= count; i += N) {
+    hn::StoreU(FirstColumn(d, hn::PromoteTo(wide, hn::LoadU(narrow, w + i))), d, out + i);
+  }
   for (; i < count; ++i) {
     const uint32_t bits = uint32_t{w[i]} << 16;
     std::memcpy(out + i, &bits, sizeof(bits));
   }
 }
-
-// Many rows of x: bf16 weights are widened once for all of them.
-template <int R>
-void SharedRows(const MatMul& p, const float* w, int64_t row, int64_t first, int64_t last) {
-  Rows<R>(p, w, row, first, last);
-}
-template <int R>
-void SharedRows(const MatMul& p, const uint16_t* w, int64_t row, int64_t first, int64_t last) {
-  if (last - first <= kColumns) return Rows<R>(p, w, row, first, last);
-  float* wide = static_cast<float*>(ThreadArena(static_cast<size_t>(R * p.w.cols) * sizeof(float)));
-  Widen(w, R * p.w.cols, wide);
-  Rows<R>(p, wide, row, first, last);
-}
-
-template <typename W>
-void Product(const MatMul& p, int64_t first, int64_t last) {
-  constexpr int64_t kCacheBytes = 384 << 10;
-  const W* w = static_cast<const W*>(p.w.data);
-  OverProductBlocks(p.count, kCacheBytes / (p.w.cols * static_cast<int64_t>(sizeof(float))), kColumns, first,
-                    last, [&](auto r, int64_t row, int64_t m, int64_t end) {
-                      SharedRows<r()>(p, w + row * p.w.cols, row, m, end);
-                    });
-}
-
-// One row of W with one row of x.
-HWY_INLINE float IntegerDot(const int8_t* w, const int16_t* x, int64_t cols) {
-  const hn::ScalableTag<int16_t> d;
-  const hn::Rebind<int8_t, decltype(d)> narrow;
-  const hn::RepartitionToWide<decltype(d)> wide;
-  const int64_t N = hn::Lanes(d);
-  // A lane holds 1,040 of the largest products.
-  const int64_t most = 1024 * static_cast<int64_t>(hn::Lanes(wide));
-  const F32 f32;
-  auto sums = hn::Zero(f32);
-  int64_t k = 0;
-  while (k + N <= cols) {
-    auto even = hn::Zero(wide), odd = hn::Zero(wide);
-    for (const int64_t end = std::min(cols, k + most); k + N <= end; k += N) {
-      const auto a = hn::PromoteTo(d, hn::LoadU(narrow, w + k));
-      even = hn::ReorderWidenMulAccumulate(wide, a, hn::LoadU(d, x + k), even, odd);
-    }
-    sums = hn::Add(sums, hn::Add(hn::ConvertTo(f32, even), hn::ConvertTo(f32, odd)));
-  }
-  int64_t rest = 0;
-  for (; k < cols; ++k) rest += int64_t{w[k]} * x[k];
-  return hn::GetLane(hn::SumOfLanes(f32, sums)) + static_cast<float>(rest);
-}
-
-void ProductInt8(const MatMul& p, int64_t first, int64_t last) {
-  const int64_t cols = p.w.cols, stride = Rows16::Stride(cols);
-  for (int64_t row = first; row < last; ++row) {
-    const int8_t* w = static_cast<const int8_t*>(p.w.data) + row * cols;
-    for (int64_t m = 0; m < p.count; ++m) {
-      p.y[m * p.w.rows + row] =
-          IntegerDot(w, p.x16.data + m * stride, cols) * (p.x16.scales[m] * p.w.scales[row]);
-    }
-  }
-}
-
-HWY_INLINE float LargestSize(const float* x, int64_t n) {
-  const F32 d;
-  const int64_t N = hn::Lanes(d);
-  auto top = hn::Zero(d), nan = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    const auto v = hn::LoadU(d, x + i);
-    top = hn::Max(top, hn::Abs(v));
-    // 0 for finite values, NaN else; a maximum alone may drop a NaN.
-    nan = hn::Add(nan, hn::Sub(v, v));
-  }
-  float largest = hn::GetLane(hn::MaxOfLanes(d, top)), bad = hn::GetLane(hn::SumOfLanes(d, nan));
-  for (; i < n; ++i) {
-    largest = std::max(largest, std::fabs(x[i]));
-    bad += x[i] - x[i];
-  }
-  return largest + bad;
-}
-
-void QuantizeRow(const float* x, int64_t cols, int16_t* out, float* scale) {
-  constexpr float kRange = 127 * 128;
-  const float largest = LargestSize(x, cols);
-  std::fill(out + cols, out + Rows16::Stride(cols), int16_t{0});
-  // The smallest denormals have no inverse; they are as good as zero.
-  if (!std::isfinite(largest) || largest < std::numeric_limits<float>::min() * kRange) {
-    std::fill(out, out + cols, int16_t{0});
-    *scale = std::isfinite(largest) ? 0 : std::numeric_limits<float>::quiet_NaN();
-    return;
-  }
-  *scale = largest / kRange;
-  const float inverse = kRange / largest;
-  const F32 d;
-  const hn::Rebind<int16_t, F32> d16;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= cols; i += N) {
-    const auto a = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, inverse)));
-    hn::StoreU(hn::DemoteTo(d16, a), d16, out + i);
-  }
-  for (; i < cols; ++i) out[i] = static_cast<int16_t>(std::nearbyint(x[i] * inverse));
-}
-
-void Quantize(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last) {
-  const int64_t stride = Rows16::Stride(cols);
-  for (int64_t m = first; m < last; ++m)
-    QuantizeRow(x + m * cols, cols, out.data + m * stride, out.scales + m);
-}
-
-void ProductF32(const MatMul& p, int64_t first, int64_t last) { Product<float>(p, first, last); }
-void ProductBf16(const MatMul& p, int64_t first, int64_t last) { Product<uint16_t>(p, first, last); }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -250,21 +209,7 @@ namespace lattice::kernels {
 
 HWY_EXPORT(ProductF32);
 HWY_EXPORT(ProductBf16);
-HWY_EXPORT(ProductInt8);
-HWY_EXPORT(Quantize);
 HWY_EXPORT(Widen);
-
-int64_t WeightMatrix::Bytes() const {
-  switch (format) {
-    case WeightFormat::kF32:
-      return rows * cols * 4;
-    case WeightFormat::kBf16:
-      return rows * cols * 2;
-    case WeightFormat::kInt8:
-      return rows * cols + rows * 4;
-  }
-  return 0;
-}
 
 void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
   InitIsa();
@@ -274,14 +219,8 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
     case WeightFormat::kBf16:
       return HasBf16() ? MatMulBf16(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
     case WeightFormat::kInt8:
-      return HasVnni() && p.w.cols <= kMostVnniColumns ? MatMulVnni(p, first, last)
-                                                       : HWY_DYNAMIC_DISPATCH(ProductInt8)(p, first, last);
+      return HasVnni() ? MatMulVnni(p, first, last) : MatMulInt8(p, first, last);
   }
-}
-
-void QuantizeRows(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last) {
-  InitIsa();
-  HWY_DYNAMIC_DISPATCH(Quantize)(x, cols, out, first, last);
 }
 
 bool WantsBf16Rows() {
@@ -289,7 +228,7 @@ bool WantsBf16Rows() {
   return HasBf16();
 }
 
-void RoundRows(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last) {
+void RoundRows(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
   RoundRowsBf16(x, cols, out, first, last);
 }
 

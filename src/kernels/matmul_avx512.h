@@ -11,11 +11,9 @@ namespace lattice::kernels {
 bool HasBf16();
 bool HasVnni();
 
-void RoundRowsBf16(const float* x, int64_t cols, const Rows16& out, int64_t first, int64_t last);
+// As the functions of matmul.h; only where the CPU has the instructions.
+void RoundRowsBf16(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last);
 void MatMulBf16(const MatMul& p, int64_t first, int64_t last);
-// For at most kMostVnniColumns columns: a lane of the sum gets a sixteenth of them and holds 1,040 of the
-// largest products.
-constexpr int64_t kMostVnniColumns = 16 * 1024;
 void MatMulVnni(const MatMul& p, int64_t first, int64_t last);
 
 }  // namespace lattice::kernels

@@ -100,7 +100,7 @@ void Pass::Project(const float* x, int64_t rows, std::initializer_list<Projectio
     ends[count++] = total += w.rows;
   }
   // Enough pieces for threads of unequal speed, but long ones: a thread fetches ahead what it will need.
-  constexpr int64_t kTile = 8;
+  constexpr int64_t kTile = kernels::kPanelRows;
   const int64_t share = (total / (threads_.threads() * 4) + kTile) / kTile * kTile;
   threads_.For(total, share, [&](int64_t first, int64_t last) {
     int64_t begin = 0;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "io/hash.h"
+#include "kernels/arena.h"
 #include "model/checkpoint.h"
 
 namespace lattice::runtime {
@@ -106,18 +107,12 @@ Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& 
       vectors_[info.name] = Widened(info);
       continue;
     }
-    WeightMatrix matrix;
     if (dtype == io::Dtype::kF16) {
-      matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], Widened(info).data(), nullptr};
+      matrices_[info.name] = Converted(
+          {WeightFormat::kF32, info.shape[0], info.shape[1], std::as_bytes(Widened(info)).data(), nullptr});
     } else {
-      matrix = AsStored(info);
+      matrices_[info.name] = Converted(AsStored(info));
     }
-    if (matrix.format != format_) {
-      matrix = Converted(matrix);
-    } else if (format_ != WeightFormat::kF32) {
-      matrix = Copied(matrix);
-    }
-    matrices_[info.name] = matrix;
   }
   Finish(config);
 }
@@ -135,15 +130,15 @@ Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, Wei
       vectors_[info.name] = floats;
       continue;
     }
-    const WeightMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], floats.data(), nullptr};
-    matrices_[info.name] = kept ? matrix : Converted(matrix);
+    matrices_[info.name] =
+        Converted({WeightFormat::kF32, info.shape[0], info.shape[1], std::as_bytes(floats).data(), nullptr});
   }
   Finish(config);
 }
 
-WeightMatrix Weights::AsStored(const model::TensorInfo& info) const {
+Weights::StoredMatrix Weights::AsStored(const model::TensorInfo& info) const {
   const io::TensorView& view = file_->Get(info.name);
-  WeightMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], view.bytes.data(), nullptr};
+  StoredMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], view.bytes.data(), nullptr};
   if (view.dtype == io::Dtype::kBF16) matrix.format = WeightFormat::kBf16;
   if (view.dtype == io::Dtype::kI8) {
     matrix.format = WeightFormat::kInt8;
@@ -160,37 +155,58 @@ WeightMatrix Weights::AsStored(const model::TensorInfo& info) const {
   return matrix;
 }
 
-WeightMatrix Weights::Copied(const WeightMatrix& from) {
-  WeightMatrix to = from;
-  const auto rows = static_cast<size_t>(from.rows);
-  const size_t scales = from.scales == nullptr ? 0 : rows * sizeof(float);
-  const size_t bytes = static_cast<size_t>(from.Bytes()) - scales;
-  to.data = std::memcpy(Allocate(bytes), from.data, bytes);
-  if (scales > 0) to.scales = static_cast<float*>(std::memcpy(Allocate(scales), from.scales, scales));
-  return to;
+void Weights::StoredMatrix::Widen(int64_t row, float* out) const {
+  const std::byte* from = data + row * cols * kernels::WeightBytes(format);
+  switch (format) {
+    case WeightFormat::kF32:
+      std::memcpy(out, from, static_cast<size_t>(cols) * sizeof(float));
+      break;
+    case WeightFormat::kBf16:
+      kernels::WidenBf16(reinterpret_cast<const uint16_t*>(from), cols, out);
+      break;
+    case WeightFormat::kInt8:
+      for (int64_t i = 0; i < cols; ++i)
+        out[i] = scales[row] * static_cast<float>(static_cast<int8_t>(from[i]));
+      break;
+  }
 }
 
-WeightMatrix Weights::Converted(const WeightMatrix& from) {
+WeightMatrix Weights::Converted(const StoredMatrix& from) {
+  if (format_ != WeightFormat::kF32) return Packed(from);
+  if (from.format == WeightFormat::kF32) return {format_, from.rows, from.cols, from.data, nullptr};
+  auto* out = reinterpret_cast<float*>(Allocate(static_cast<size_t>(from.rows * from.cols) * sizeof(float)));
+  for (int64_t row = 0; row < from.rows; ++row) from.Widen(row, out + row * from.cols);
+  return {format_, from.rows, from.cols, out, nullptr};
+}
+
+WeightMatrix Weights::Packed(const StoredMatrix& from) {
   WeightMatrix to = {format_, from.rows, from.cols, nullptr, nullptr};
-  const auto row_bytes = static_cast<size_t>(from.cols) * (format_ == WeightFormat::kF32    ? 4
-                                                           : format_ == WeightFormat::kBf16 ? 2
-                                                                                            : 1);
-  std::byte* data = Allocate(row_bytes * static_cast<size_t>(from.rows));
-  float* scales = format_ == WeightFormat::kInt8
-                      ? reinterpret_cast<float*>(Allocate(static_cast<size_t>(from.rows) * sizeof(float)))
-                      : nullptr;
-  std::vector<float> wide(static_cast<size_t>(from.cols));
-  for (int64_t row = 0; row < from.rows; ++row) {
-    WidenRow(from, row, wide.data());
-    std::byte* out = data + row_bytes * static_cast<size_t>(row);
-    if (format_ == WeightFormat::kF32) std::memcpy(out, wide.data(), row_bytes);
-    if (format_ == WeightFormat::kBf16)
-      kernels::RoundToBf16(wide.data(), from.cols, reinterpret_cast<uint16_t*>(out));
-    if (format_ == WeightFormat::kInt8)
-      kernels::QuantizeWeights(wide.data(), from.cols, reinterpret_cast<int8_t*>(out), scales + row);
+  std::byte* panel = Allocate(static_cast<size_t>(to.StoredBytes()));
+  to.data = panel;
+  float* scales = nullptr;
+  if (format_ == WeightFormat::kInt8) {
+    scales = reinterpret_cast<float*>(Allocate(static_cast<size_t>(from.rows) * sizeof(float)));
+    if (from.scales != nullptr) std::copy_n(from.scales, from.rows, scales);
+    to.scales = scales;
   }
-  to.data = data;
-  to.scales = scales;
+  const int64_t row_bytes = from.cols * kernels::WeightBytes(format_);
+  std::vector<float> wide(static_cast<size_t>(from.cols));
+  std::vector<std::byte> rounded(static_cast<size_t>(kernels::kPanelRows * row_bytes));
+  for (int64_t first = 0; first < from.rows; first += kernels::kPanelRows) {
+    const int64_t count = std::min(kernels::kPanelRows, from.rows - first);
+    for (int64_t i = 0; from.format != format_ && i < count; ++i) {
+      from.Widen(first + i, wide.data());
+      std::byte* out = rounded.data() + i * row_bytes;
+      if (format_ == WeightFormat::kBf16) {
+        kernels::RoundToBf16(wide.data(), from.cols, reinterpret_cast<uint16_t*>(out));
+      } else {
+        kernels::QuantizeWeights(wide.data(), from.cols, reinterpret_cast<int8_t*>(out), scales + first + i);
+      }
+    }
+    const std::byte* rows = from.format == format_ ? from.data + first * row_bytes : rounded.data();
+    kernels::PackPanel(format_, rows, count, from.cols, panel);
+    panel += kernels::PanelBytes(format_, from.cols);
+  }
   return to;
 }
 
@@ -208,7 +224,7 @@ void Weights::Finish(const model::ModelConfig& config) {
   hash.Update(Name(format_));
   for (const auto& [name, matrix] : matrices_) {
     hash.Update(name);
-    HashSamples(hash, matrix.data, matrix.Bytes() - (matrix.scales == nullptr ? 0 : 4 * matrix.rows));
+    HashSamples(hash, matrix.data, matrix.StoredBytes());
     if (matrix.scales != nullptr) HashSamples(hash, matrix.scales, 4 * matrix.rows);
     if (name != "embed.weight" || config.tie_embedding) bytes_per_token_ += matrix.Bytes();
   }
@@ -233,20 +249,18 @@ std::span<const float> Weights::Vector(std::string_view name) const {
 }
 
 void WidenRow(const WeightMatrix& matrix, int64_t row, float* out) {
-  const int64_t first = row * matrix.cols;
-  switch (matrix.format) {
-    case WeightFormat::kF32:
-      std::copy_n(static_cast<const float*>(matrix.data) + first, matrix.cols, out);
-      break;
-    case WeightFormat::kBf16:
-      kernels::WidenBf16(static_cast<const uint16_t*>(matrix.data) + first, matrix.cols, out);
-      break;
-    case WeightFormat::kInt8: {
-      const int8_t* values = static_cast<const int8_t*>(matrix.data) + first;
-      for (int64_t i = 0; i < matrix.cols; ++i) out[i] = matrix.scales[row] * values[i];
-      break;
-    }
+  if (matrix.format == WeightFormat::kF32) {
+    std::copy_n(static_cast<const float*>(matrix.data) + row * matrix.cols, matrix.cols, out);
+    return;
   }
+  void* values = kernels::ThreadArena(static_cast<size_t>(matrix.cols * kernels::WeightBytes(matrix.format)));
+  kernels::UnpackRow(matrix.format, matrix.data, row, matrix.cols, values);
+  if (matrix.format == WeightFormat::kBf16) {
+    kernels::WidenBf16(static_cast<const uint16_t*>(values), matrix.cols, out);
+    return;
+  }
+  const auto* bytes = static_cast<const int8_t*>(values);
+  for (int64_t i = 0; i < matrix.cols; ++i) out[i] = matrix.scales[row] * bytes[i];
 }
 
 }  // namespace lattice::runtime

@@ -48,7 +48,8 @@ using TensorSource = std::function<void(const model::TensorInfo& info, std::span
 class Weights {
  public:
   // DIRECTORY/model.safetensors, checked against the config, in `format` or as the file has it. float32
-  // matrices stay in the mapped file; others are copied or converted into memory. F16 becomes float32.
+  // matrices stay in the mapped file; others are converted and put in the order of products. F16 becomes
+  // float32.
   Weights(const model::ModelConfig& config, const std::filesystem::path& path,
           std::optional<WeightFormat> format);
   // Values from elsewhere: `fill` writes each tensor's, [Elements()].
@@ -66,10 +67,21 @@ class Weights {
   const std::string& hash() const { return hash_; }
 
  private:
-  WeightMatrix AsStored(const model::TensorInfo& info) const;
-  WeightMatrix Converted(const WeightMatrix& from);
+  // A matrix row by row, as files have it.
+  struct StoredMatrix {
+    WeightFormat format = WeightFormat::kF32;
+    int64_t rows = 0, cols = 0;
+    const std::byte* data = nullptr;
+    const float* scales = nullptr;  // of kInt8
+
+    void Widen(int64_t row, float* out) const;
+  };
+
+  StoredMatrix AsStored(const model::TensorInfo& info) const;
+  // In format_; float32 that is to stay float32 is not copied.
+  WeightMatrix Converted(const StoredMatrix& from);
+  WeightMatrix Packed(const StoredMatrix& from);
   std::span<const float> Widened(const model::TensorInfo& info);
-  WeightMatrix Copied(const WeightMatrix& from);
   // Memory that lives as long as this, aligned to a cache line.
   std::byte* Allocate(size_t bytes);
   void Finish(const model::ModelConfig& config);

@@ -21,18 +21,29 @@ io::Dtype DtypeOf(WeightFormat format) {
   return io::Dtype::kF32;
 }
 
+// The bytes of a matrix row by row; those that are in another order are copied into `unpacked`.
+std::span<const std::byte> ByRows(const WeightMatrix& matrix, std::vector<std::vector<std::byte>>& unpacked) {
+  const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
+  const auto bytes = static_cast<size_t>(matrix.rows * row_bytes);
+  if (matrix.format == WeightFormat::kF32) return {static_cast<const std::byte*>(matrix.data), bytes};
+  std::vector<std::byte>& rows = unpacked.emplace_back(bytes);
+  for (int64_t row = 0; row < matrix.rows; ++row)
+    kernels::UnpackRow(matrix.format, matrix.data, row, matrix.cols, rows.data() + row * row_bytes);
+  return rows;
+}
+
 }  // namespace
 
 void WriteWeights(const model::ModelConfig& config, const Weights& weights,
                   const std::filesystem::path& path) {
   std::vector<std::vector<uint16_t>> rounded;
+  std::vector<std::vector<std::byte>> unpacked;
   std::vector<io::TensorView> views;
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
     if (info.IsMatrix()) {
       const WeightMatrix& matrix = weights.Matrix(info.name);
       const io::Dtype dtype = DtypeOf(matrix.format);
-      const auto bytes = static_cast<size_t>(info.Elements() * io::ByteSize(dtype));
-      views.push_back({info.name, dtype, info.shape, {static_cast<const std::byte*>(matrix.data), bytes}});
+      views.push_back({info.name, dtype, info.shape, ByRows(matrix, unpacked)});
       if (matrix.scales != nullptr) {
         views.push_back(io::ViewOf<float>(info.name + std::string(model::kScaleSuffix), {matrix.rows},
                                           {matrix.scales, static_cast<size_t>(matrix.rows)}));

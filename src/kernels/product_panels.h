@@ -1,0 +1,60 @@
+// The order in which a product goes over panels and rows of x, the same for every instruction set.
+#ifndef LATTICE_KERNELS_PRODUCT_PANELS_H_
+#define LATTICE_KERNELS_PRODUCT_PANELS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/fetch_ahead.h"
+#include "kernels/matmul.h"
+
+namespace lattice::kernels {
+
+// One panel of W and the rows of it that are wanted.
+struct PanelShare {
+  const char* data = nullptr;
+  int64_t row = 0;              // of W, its first
+  int64_t first = 0, last = 0;  // in the panel
+};
+
+// Words of a panel between two steps of FetchAhead.
+constexpr int64_t kAheadWords = 4;
+
+// Calls tile(C, share, m, ahead) for every panel that has rows of [first, last) and rows [m, m + C) of x; C
+// is a std::integral_constant, the size of a tile of RowWords. As many rows of x as the L2 cache holds stay
+// there while panels go by; if that is not all of them, panels come in blocks that stay there too.
+template <class Tile>
+void OverPanels(const MatMul& p, int64_t first, int64_t last, const Tile& tile) {
+  constexpr int kColumns = RowWords::kTile;
+  constexpr int64_t kCacheBytes = 384 << 10, kCachedPanels = 2;
+  const int64_t bytes = PanelBytes(p.w.format, p.w.cols), words = WordsOf(p.w.format, p.w.cols);
+  const int64_t block = std::max<int64_t>(1, kCacheBytes / (4 * words * kColumns)) * kColumns;
+  const int64_t begin = first / kPanelRows, end = PanelsOf(last);
+  const int64_t step = p.count <= block ? std::max<int64_t>(1, end - begin) : kCachedPanels;
+  const auto rows = [&](int64_t panel, int64_t m, int64_t stop) {
+    const char* data = static_cast<const char*>(p.w.data) + panel * bytes;
+    const int64_t row = panel * kPanelRows;
+    const PanelShare share = {data, row, std::max<int64_t>(0, first - row), std::min(kPanelRows, last - row)};
+    const int64_t tiles = (stop - m + kColumns - 1) / kColumns;
+    FetchAhead ahead(data, bytes, std::max<int64_t>(1, words / kAheadWords) * tiles);
+    for (; m + kColumns <= stop; m += kColumns)
+      tile(std::integral_constant<int, kColumns>(), share, m, ahead);
+    [&]<int... kLeft>(std::integer_sequence<int, kLeft...>) {
+      ((stop - m == kLeft + 1 ? tile(std::integral_constant<int, kLeft + 1>(), share, m, ahead) : void()),
+       ...);
+    }
+    (std::make_integer_sequence<int, kColumns - 1>());
+  };
+  for (int64_t outer = begin; outer < end; outer += step) {
+    for (int64_t m = 0; m < p.count; m += block) {
+      for (int64_t panel = outer; panel < std::min(end, outer + step); ++panel)
+        rows(panel, m, std::min(p.count, m + block));
+    }
+  }
+}
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_PRODUCT_PANELS_H_
