@@ -12,8 +12,9 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
   const int64_t width = config_.width, heads = config_.heads, dim = config_.HeadDim();
   float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width), *y = w_.y.Get(rows_ * width);
   float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width), *v = w_.v.Get(rows_ * width);
-  Norm(w_.x.Get(0), b.mix_norm, rows_, u);
-  Project(u, rows_, {{&b.q, q}, {&b.k, k}, {&b.v, v}});
+  Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_,
+          {{&b.q, q}, {&b.k, k}, {&b.v, v}});
+  TookUp();
   OverRows(rows_, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       Rotate(q + row * width, row, dim);
@@ -39,7 +40,7 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
       }
     });
   }
-  Project(y, rows_, {{&b.out, t}});
+  Project([](int64_t, int64_t) {}, y, rows_, {{&b.out, t}});
   AddToStream(t);
 }
 

@@ -40,8 +40,8 @@ float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 }  // namespace
 
-template <typename Work>
-void Pass::OverTiles(const Work& work) {
+template <typename Work, typename Done>
+void Pass::OverTiles(const Work& work, const Done& done) {
   std::vector<std::pair<const Segment*, int64_t>> tiles;
   for (const Segment& segment : segments_) {
     for (int64_t tile = 0; tile * kTileRows < segment.count; ++tile) tiles.push_back({&segment, tile});
@@ -53,8 +53,12 @@ void Pass::OverTiles(const Work& work) {
                  for (int64_t i = first; i < last; ++i) {
                    const auto& [segment, tile] = tiles[static_cast<size_t>(i)];
                    work(*segment, tile);
+                   if (segment->count <= kTileRows) done(*segment);
                  }
                });
+  for (const Segment& segment : segments_) {
+    if (segment.count > kTileRows) done(segment);
+  }
 }
 
 void Pass::Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
@@ -71,23 +75,18 @@ void Pass::Convolve(const ConvParts& conv, const float* x, const float* past, in
   kernels::ShortConvForward(p, y, tile, tile + 1);
 }
 
-void Pass::KeepTail(const float* x, int64_t channels, int64_t offset) {
-  const int64_t keep = config_.conv_width - 1;
-  for (const Segment& segment : segments_) {
-    float* past = segment.state->fixed.data() + offset;
-    const int64_t fresh = std::min(keep, segment.count);
-    std::copy(past + fresh * channels, past + keep * channels, past);
-    const float* last = x + (segment.first + segment.count - fresh) * channels;
-    std::copy_n(last, fresh * channels, past + (keep - fresh) * channels);
-  }
+void Pass::KeepTail(const Segment& segment, const float* x, int64_t channels, float* past) const {
+  const int64_t keep = config_.conv_width - 1, fresh = std::min(keep, segment.count);
+  std::copy(past + fresh * channels, past + keep * channels, past);
+  const float* last = x + (segment.first + segment.count - fresh) * channels;
+  std::copy_n(last, fresh * channels, past + (keep - fresh) * channels);
 }
 
 void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
   PreConvolve(b, layer);
   const int64_t width = config_.width, heads = config_.heads;
   float* u = w_.u.Get(rows_ * width);
-  Norm(w_.x.Get(0), b.mix_norm, rows_, u);
-  Project(u, rows_,
+  Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_,
           {{&b.qk, w_.qk.Get(rows_ * b.qk.rows)},
            {&b.v, w_.v.Get(rows_ * width)},
            {&b.gate, w_.gate.Get(rows_ * width)},
@@ -96,6 +95,7 @@ void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
             b.mu_down.rows > 0 ? w_.mu_low.Get(rows_ * b.mu_down.rows) : w_.mu.Get(rows_ * heads)},
            {&b.igate.weight, w_.igate.Get(rows_ * heads)},
            {&b.fgate.weight, w_.fgate.Get(rows_ * heads)}});
+  TookUp();
   MakeQueriesAndKeys(b, layer);
   MakeValues(b, layer);
   MakeGates(b);
@@ -106,12 +106,14 @@ void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
 void Pass::PreConvolve(const BlockParts& b, int64_t layer) {
   const int64_t width = config_.width;
   float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width);
-  Norm(w_.x.Get(0), b.pre_norm, rows_, u);
-  OverTiles([&](const Segment& s, int64_t tile) {
-    const float* past = LayerState(s, layer) + model_.layout.pre_conv;
-    Convolve(b.pre_conv, u + s.first * width, past, s.count, tile, t + s.first * width);
-  });
-  KeepTail(u, width, layer * model_.layout.layer_size + model_.layout.pre_conv);
+  OverRows(rows_, [&](int64_t first, int64_t last) { NormStream(b.pre_norm, first, last, u); });
+  TookUp();
+  const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.pre_conv; };
+  OverTiles(
+      [&](const Segment& s, int64_t tile) {
+        Convolve(b.pre_conv, u + s.first * width, past(s), s.count, tile, t + s.first * width);
+      },
+      [&](const Segment& s) { KeepTail(s, u, width, past(s)); });
   AddToStream(t);
 }
 
@@ -119,19 +121,19 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
   const int64_t slots = config_.Slots(), width = config_.heads * slots;
   const float* qk = w_.qk.Get(0);
   float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width);
-  OverTiles([&](const Segment& s, int64_t tile) {
-    const float* past = LayerState(s, layer) + model_.layout.conv_qk;
+  const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.conv_qk; };
+  const auto convolve = [&](const Segment& s, int64_t tile) {
     const int64_t first = s.first + tile * kTileRows;
     const int64_t count = std::min(kTileRows, s.count - tile * kTileRows);
     for (const auto& [conv, out] : {std::pair{&b.conv_q, q}, {&b.conv_k, k}}) {
-      Convolve(*conv, qk + s.first * width, past, s.count, tile, out + s.first * width);
+      Convolve(*conv, qk + s.first * width, past(s), s.count, tile, out + s.first * width);
       float* rows = out + first * width;
       if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(rows, count * width);
       NormalizeVectors(config_.qk_norm, count * config_.heads, slots, rows);
       for (int64_t t = 0; rotated_ > 0 && t < count; ++t) Rotate(rows + t * width, first + t, slots);
     }
-  });
-  KeepTail(qk, width, layer * model_.layout.layer_size + model_.layout.conv_qk);
+  };
+  OverTiles(convolve, [&](const Segment& s) { KeepTail(s, qk, width, past(s)); });
 }
 
 void Pass::MakeValues(const BlockParts& b, int64_t layer) {
@@ -139,14 +141,16 @@ void Pass::MakeValues(const BlockParts& b, int64_t layer) {
   float* v = w_.v.Get(0);
   if (model_.mixer->conv_v) {
     float* t = w_.t.Get(rows_ * width);
-    OverTiles([&](const Segment& s, int64_t tile) {
-      const float* past = LayerState(s, layer) + model_.layout.conv_v;
-      Convolve(b.conv_v, v + s.first * width, past, s.count, tile, t + s.first * width);
-    });
-    KeepTail(v, width, layer * model_.layout.layer_size + model_.layout.conv_v);
+    const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.conv_v; };
+    OverTiles(
+        [&](const Segment& s, int64_t tile) {
+          Convolve(b.conv_v, v + s.first * width, past(s), s.count, tile, t + s.first * width);
+        },
+        [&](const Segment& s) { KeepTail(s, v, width, past(s)); });
     if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(t, rows_ * width);
     std::copy_n(t, rows_ * width, v);
   }
+  if (config_.v_norm == model::VectorNorm::kNone) return;
   OverRows(rows_, [&](int64_t first, int64_t last) {
     NormalizeVectors(config_.v_norm, (last - first) * config_.heads, config_.HeadDim(), v + first * width);
   });
@@ -186,7 +190,7 @@ void Pass::MakeGates(const BlockParts& b) {
     case model::ForgetGate::kSlots: {
       const int64_t width = b.mu.weight.rows;
       float* slots = w_.mu.Get(rows_ * width);
-      Project(w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
+      Project([](int64_t, int64_t) {}, w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
       OverRows(rows_, [&](int64_t first, int64_t last) {
         AddBias(b.mu.bias, last - first, width, slots + first * width);
         kernels::SigmoidPower(slots + first * width, (last - first) * width,
@@ -217,15 +221,15 @@ void Pass::ReadOut(const BlockParts& b) {
   float *y = w_.y.Get(0), *t = w_.t.Get(rows_ * width);
   const float *v = w_.v.Get(0), *gate = w_.gate.Get(0);
   const float eps = static_cast<float>(config_.norm_eps);
-  OverRows(rows_, [&](int64_t first, int64_t last) {
+  const auto make = [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       float* out = y + row * width;
       for (int64_t i = 0; b.skip != nullptr && i < width; ++i) out[i] += b.skip[i / dim] * v[row * width + i];
       kernels::LayerNormRow(out, b.out_norm_weight, b.out_norm_bias, width, eps);
       kernels::GeluTimes(gate + row * width, width, out);
     }
-  });
-  Project(y, rows_, {{&b.out, t}});
+  };
+  Project(make, y, rows_, {{&b.out, t}});
   AddToStream(t);
 }
 

@@ -32,6 +32,9 @@ void Pass::Run(std::span<const int32_t> tokens) {
     }
     FeedForward(block);
   }
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    kernels::AddTo(pending_ + first * width, (last - first) * width, x + first * width);
+  });
   for (const Segment& segment : segments_) segment.state->position += segment.count;
 }
 
@@ -42,67 +45,77 @@ void Pass::Logits(std::span<const int64_t> rows, float* out) {
   for (int64_t i = 0; i < count; ++i)
     std::copy_n(w_.x.Get(0) + rows[static_cast<size_t>(i)] * width, width, chosen + i * width);
   float* u = w_.u.Get(count * width);
-  Norm(chosen, model_.final_norm, count, u);
-  Project(u, count, {{&model_.head, out}});
+  Project([&](int64_t first, int64_t last) { Norm(chosen, nullptr, model_.final_norm, first, last, u); }, u,
+          count, {{&model_.head, out}});
 }
 
 void Pass::FeedForward(const BlockParts& b) {
   const int64_t hidden = config_.Hidden();
   float *u = w_.u.Get(rows_ * config_.width), *t = w_.t.Get(rows_ * config_.width);
   float *gate = w_.hidden_gate.Get(rows_ * hidden), *up = w_.hidden_up.Get(rows_ * hidden);
-  Norm(w_.x.Get(0), b.ffn_norm, rows_, u);
-  Project(u, rows_, {{&b.ffn_gate, gate}, {&b.ffn_up, up}});
-  OverRows(rows_, [&](int64_t first, int64_t last) {
+  Project([&](int64_t first, int64_t last) { NormStream(b.ffn_norm, first, last, u); }, u, rows_,
+          {{&b.ffn_gate, gate}, {&b.ffn_up, up}});
+  TookUp();
+  const auto activate = [&](int64_t first, int64_t last) {
     const int64_t at = first * hidden;
     kernels::SwiGluForward(gate + at, up + at, (last - first) * hidden, up + at);
-  });
-  Project(up, rows_, {{&b.ffn_down, t}});
+  };
+  Project(activate, up, rows_, {{&b.ffn_down, t}});
   AddToStream(t);
 }
 
-void Pass::AddToStream(const float* t) {
-  float* x = w_.x.Get(0);
-  OverRows(rows_, [&](int64_t first, int64_t last) {
-    kernels::AddTo(t + first * config_.width, (last - first) * config_.width, x + first * config_.width);
-  });
-}
-
-void Pass::Norm(const float* x, const float* weight, int64_t rows, float* y) {
+void Pass::Norm(float* x, const float* delta, const float* weight, int64_t first, int64_t last,
+                float* y) const {
   const int64_t width = config_.width;
-  OverRows(rows, [&](int64_t first, int64_t last) {
-    kernels::RowNormForward<float> norm;
-    norm.rows = last - first;
-    norm.width = width;
-    norm.share = 1 / static_cast<float>(width);
-    norm.eps = static_cast<float>(config_.norm_eps);
-    norm.x = x + first * width;
-    norm.weight = weight;
-    norm.y.wide = y + first * width;
-    kernels::Run(norm, 0, norm.Tiles());
-  });
+  kernels::RowNormForward<float> norm;
+  norm.rows = last - first;
+  norm.width = width;
+  norm.share = 1 / static_cast<float>(width);
+  norm.eps = static_cast<float>(config_.norm_eps);
+  norm.x = x + first * width;
+  if (delta != nullptr) {
+    norm.delta.wide = delta + first * width;
+    norm.sum = x + first * width;
+  }
+  norm.weight = weight;
+  norm.y.wide = y + first * width;
+  kernels::Run(norm, 0, norm.Tiles());
 }
 
-void Pass::Convert(WeightFormat format, const float* x, int64_t rows, int64_t cols) {
-  w_.activations.Reset(format, x, rows, cols);
-  if (!w_.activations.converts()) return;
-  OverRows(rows, [&](int64_t first, int64_t last) { w_.activations.Convert(first, last); });
+void Pass::NormStream(const float* weight, int64_t first, int64_t last, float* y) const {
+  Norm(w_.x.Get(0), pending_, weight, first, last, y);
 }
 
-void Pass::Project(const float* x, int64_t rows, std::initializer_list<Projection> all) {
+void Pass::StartProducts(const float* x, int64_t rows, std::initializer_list<Projection> all) {
+  // float32 among others takes x as it is.
+  const WeightMatrix* first = nullptr;
+  for (const Projection& projection : all) {
+    const WeightMatrix& w = *projection.w;
+    if (w.rows > 0 && (first == nullptr || first->format == WeightFormat::kF32)) first = &w;
+  }
+  w_.activations.Reset(first->format, x, rows, first->cols);
+}
+
+void Pass::Multiply(std::initializer_list<Projection> all) {
   kernels::MatMul products[8];
   int64_t ends[8];
   int64_t count = 0, total = 0;
   for (const Projection& projection : all) {
     const WeightMatrix& w = *projection.w;
     if (w.rows == 0) continue;
-    if (count == 0 || w.format != products[count - 1].w.format) Convert(w.format, x, rows, w.cols);
     products[count] = w_.activations.Times(w, projection.y);
     ends[count++] = total += w.rows;
   }
-  // Enough pieces for threads of unequal speed, but long ones: a thread fetches ahead what it will need.
-  constexpr int64_t kTile = kernels::kPanelRows;
-  const int64_t share = (total / (threads_.threads() * 4) + kTile) / kTile * kTile;
-  threads_.For(total, share, [&](int64_t first, int64_t last) {
+  // Long pieces first, for a thread fetches ahead what it will need; short ones last, for all to end at once.
+  std::vector<int64_t>& pieces = w_.pieces;
+  pieces.assign(1, 0);
+  while (pieces.back() < total) {
+    constexpr int64_t kTile = kernels::kPanelRows;
+    const int64_t share = (total - pieces.back()) / (2 * threads_.threads()) / kTile * kTile;
+    pieces.push_back(std::min(total, pieces.back() + std::max(kTile, share)));
+  }
+  threads_.For(static_cast<int64_t>(pieces.size()) - 1, 1, [&](int64_t piece, int64_t) {
+    const int64_t first = pieces[static_cast<size_t>(piece)], last = pieces[static_cast<size_t>(piece) + 1];
     int64_t begin = 0;
     for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
       if (first >= ends[i]) continue;

@@ -39,6 +39,7 @@ struct Workspace {
   Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gamma, mu, mu_low, igate, fgate, hidden_gate, hidden_up,
       cos, sin, before;
   kernels::Activations activations;
+  std::vector<int64_t> pieces;  // ends of the shares of a product
 };
 
 struct Projection {
@@ -73,22 +74,39 @@ class Pass {
   void OverRows(int64_t rows, const Work& work) {
     threads_.For(rows, rows < 8 ? rows : 8, work);
   }
-  // work(segment, first row in it, last) in tiles of the convolution kernel.
-  template <typename Work>
-  void OverTiles(const Work& work);
+  // work(segment, tile) for the tiles of the convolution kernel; behind the last of a segment, done(segment).
+  template <typename Work, typename Done>
+  void OverTiles(const Work& work, const Done& done);
 
-  void Norm(const float* x, const float* weight, int64_t rows, float* y);
-  // y = x W^T for several W that share x [rows, cols].
-  void Convert(WeightFormat format, const float* x, int64_t rows, int64_t cols);
-  void Project(const float* x, int64_t rows, std::initializer_list<Projection> all);
-  void AddToStream(const float* t);
+  // Rows [first, last) of y = RMSNorm(x) weight; a `delta` is added to x before.
+  void Norm(float* x, const float* delta, const float* weight, int64_t first, int64_t last, float* y) const;
+  // The same of the stream, which takes up what AddToStream left for it. All rows must have had their turn
+  // before TookUp().
+  void NormStream(const float* weight, int64_t first, int64_t last, float* y) const;
+  void TookUp() { pending_ = nullptr; }
+  // t joins the stream when that is read next, so that one pass over memory does both.
+  void AddToStream(const float* t) { pending_ = t; }
+
+  // y = x W^T for several W, all of one format or float32, that share x [rows, cols]. make(first, last)
+  // writes rows of x, which are then rounded for the product while they are in the cache.
+  template <typename Make>
+  void Project(const Make& make, const float* x, int64_t rows, std::initializer_list<Projection> all) {
+    StartProducts(x, rows, all);
+    OverRows(rows, [&](int64_t first, int64_t last) {
+      make(first, last);
+      w_.activations.Convert(first, last);
+    });
+    Multiply(all);
+  }
+  void StartProducts(const float* x, int64_t rows, std::initializer_list<Projection> all);
+  void Multiply(std::initializer_list<Projection> all);
   void MakeRotations();
   // Rotary positions on [heads, width] of a row.
   void Rotate(float* x, int64_t row, int64_t width) const;
   void Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
                 float* y) const;
-  // Keeps the last inputs of a convolution for the next pass.
-  void KeepTail(const float* x, int64_t channels, int64_t offset);
+  // Keeps the last inputs of a convolution, x [rows, channels], for the next pass.
+  void KeepTail(const Segment& segment, const float* x, int64_t channels, float* past) const;
   float* LayerState(const Segment& segment, int64_t layer) const {
     return segment.state->fixed.data() + layer * model_.layout.layer_size;
   }
@@ -99,7 +117,8 @@ class Pass {
   Workspace& w_;
   std::span<const Segment> segments_;
   int64_t rows_ = 0;
-  int64_t rotated_ = 0;  // pairs that turn with the position; 0: no rotary positions
+  const float* pending_ = nullptr;  // [rows, width], to be added to the stream
+  int64_t rotated_ = 0;             // pairs that turn with the position; 0: no rotary positions
 };
 
 }  // namespace lattice::runtime
