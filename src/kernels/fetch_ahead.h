@@ -9,11 +9,13 @@ namespace lattice::kernels {
 
 // While `bytes` bytes of a matrix at `now` are being multiplied, asks for as many a little further on, evenly
 // over the steps of the work: a burst would wait for memory, and the rest of the work would leave it idle.
-// They go to the L2 cache; the activations need the L1 cache.
+// They go to the L2 cache; the activations need the L1 cache. Work that goes over the bytes several times, in
+// `passes`, comes to the last of them before it has asked for as many, so it asks for those behind them.
 class FetchAhead {
  public:
-  FetchAhead(const void* now, int64_t bytes, int64_t steps)
-      : next_(static_cast<const char*>(now) + std::max(bytes, kLead)), lines_((bytes + kLine - 1) / kLine) {
+  FetchAhead(const void* now, int64_t bytes, int64_t steps, int64_t passes)
+      : next_(static_cast<const char*>(now) + (passes == 1 ? kLead : std::max(bytes, kLongLead))),
+        lines_((bytes + kLine - 1) / kLine) {
     each_ = (lines_ + steps - 1) / steps;
   }
 
@@ -25,8 +27,10 @@ class FetchAhead {
 
  private:
   static constexpr int64_t kLine = 64;
-  // What arrives while a memory access is under way.
-  static constexpr int64_t kLead = 16 << 10;
+  // What arrives while a memory access is under way. The start of a piece of work and what is fetched beyond
+  // its end are lost, so it is short where it can be: int8 products with one row ran at 0.98 of the read
+  // bandwidth with 1.5 KiB, at 0.88 with 4 KiB and at 0.86 with 16 KiB.
+  static constexpr int64_t kLead = 3 << 9, kLongLead = 16 << 10;
   const char* next_;
   int64_t lines_, each_;
 };

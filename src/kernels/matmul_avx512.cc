@@ -14,7 +14,7 @@
 #endif
 #include <immintrin.h>
 
-#define LATTICE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define LATTICE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prfchw")))
 #define LATTICE_INLINE inline __attribute__((always_inline))
 
 namespace lattice::kernels {
@@ -43,6 +43,19 @@ struct Int8 {
 LATTICE_AVX512 LATTICE_INLINE void Store(const PanelShare& share, int v, __m512 sum, float* y) {
   const uint32_t wanted = static_cast<uint32_t>((uint64_t{1} << share.last) - (uint64_t{1} << share.first));
   _mm512_mask_storeu_ps(y + 16 * v, static_cast<__mmask16>(wanted >> (16 * v)), sum);
+}
+
+// Asks for the cache lines of C rows of y that a tile will write, while it computes them: they are as far
+// apart as rows are long, which no hardware foresees.
+template <int C>
+LATTICE_AVX512 LATTICE_INLINE void FetchOutput(const MatMul& p, const PanelShare& share, int64_t m) {
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) {
+    const float* y = p.y + (m + c) * p.w.rows + share.row;
+    __builtin_prefetch(y + share.first, 1);
+    __builtin_prefetch(y + (share.first + share.last) / 2, 1);
+    __builtin_prefetch(y + share.last - 1, 1);
+  }
 }
 
 // Bf16 or Int8: the sums of a panel with C rows of x.
@@ -76,6 +89,7 @@ struct Sums {
 template <int C>
 LATTICE_AVX512 void TileBf16(const MatMul& p, const PanelShare& share, int64_t m, FetchAhead& ahead) {
   const int64_t words = WordsOf(WeightFormat::kBf16, p.w.cols);
+  FetchOutput<C>(p, share, m);
   Sums<Bf16, C> sums;
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) sums.values[c][0] = sums.values[c][1] = _mm512_setzero_ps();
@@ -113,6 +127,7 @@ template <int C>
 LATTICE_AVX512 void TileInt8(const MatMul& p, const PanelShare& share, int64_t m, FetchAhead& ahead) {
   constexpr int64_t kWords = RowWords::kBlock / 4;
   const int64_t words = WordsOf(WeightFormat::kInt8, p.w.cols), blocks = RowWords::Blocks(p.w.cols);
+  FetchOutput<C>(p, share, m);
   alignas(64) float totals[C][kVectors][16] = {};
   const char* w = share.data;
   const uint32_t* x = p.words.data + m * words;
@@ -139,7 +154,13 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void RoundRow(co
     uint32_t words[8];
     const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, x + k));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), reinterpret_cast<__m256i>(rounded));
-    for (int64_t i = 0; 2 * i < left; ++i) out[(k / 2 + i) * step] = words[i];
+    if (left == 16) {
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < 8; ++i) out[i * step] = words[i];
+      out += 8 * step;
+    } else {
+      for (int64_t i = 0; 2 * i < left; ++i) out[i * step] = words[i];
+    }
   }
 }
 

@@ -111,8 +111,8 @@ void Pass::Multiply(std::initializer_list<Projection> all) {
   pieces.assign(1, 0);
   while (pieces.back() < total) {
     constexpr int64_t kTile = kernels::kPanelRows;
-    const int64_t share = (total - pieces.back()) / (2 * threads_.threads()) / kTile * kTile;
-    pieces.push_back(std::min(total, pieces.back() + std::max(kTile, share)));
+    const int64_t share = 2 * (total - pieces.back()) / (3 * threads_.threads()) / kTile * kTile;
+    pieces.push_back(std::min(total, pieces.back() + std::max(2 * kTile, share)));
   }
   threads_.For(static_cast<int64_t>(pieces.size()) - 1, 1, [&](int64_t piece, int64_t) {
     const int64_t first = pieces[static_cast<size_t>(piece)], last = pieces[static_cast<size_t>(piece) + 1];
