@@ -27,7 +27,8 @@ void CheckFeed(const Model& model, const Feed& feed) {
 }  // namespace
 
 struct Engine::Work {
-  Work(std::shared_ptr<const Model> shared, int count) : model(std::move(shared)), threads(count) {}
+  Work(std::shared_ptr<const Model> shared, int count)
+      : model(std::move(shared)), threads(count), workspace(threads.threads()) {}
 
   // Rows of the pass being put together.
   void Add(size_t feed, int64_t first, int64_t count);

@@ -106,20 +106,17 @@ void Pass::Multiply(std::initializer_list<Projection> all) {
     products[count] = w_.activations.Times(w, projection.y);
     ends[count++] = total += w.rows;
   }
-  // Long pieces first, for a thread fetches ahead what it will need; short ones last, for all to end at once.
-  std::vector<int64_t>& pieces = w_.pieces;
-  pieces.assign(1, 0);
-  while (pieces.back() < total) {
-    constexpr int64_t kTile = kernels::kPanelRows;
-    const int64_t share = 2 * (total - pieces.back()) / (3 * threads_.threads()) / kTile * kTile;
-    pieces.push_back(std::min(total, pieces.back() + std::max(2 * kTile, share)));
-  }
-  threads_.For(static_cast<int64_t>(pieces.size()) - 1, 1, [&](int64_t piece, int64_t) {
-    const int64_t first = pieces[static_cast<size_t>(piece)], last = pieces[static_cast<size_t>(piece) + 1];
-    int64_t begin = 0;
-    for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
-      if (first >= ends[i]) continue;
-      kernels::MatMulRows(products[i], std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
+  // With many rows, two panels share a row of x that is in the L1 cache.
+  const int64_t piece = kernels::kPanelRows * (products[0].count < 64 ? 1 : 2);
+  w_.stretches.Reset((total + piece - 1) / piece);
+  threads_.For(w_.stretches.size(), 1, [&](int64_t thread, int64_t) {
+    for (int64_t taken; (taken = w_.stretches.Take(thread)) >= 0;) {
+      const int64_t first = taken * piece, last = std::min(total, first + piece);
+      int64_t begin = 0;
+      for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
+        if (first >= ends[i]) continue;
+        kernels::MatMulRows(products[i], std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
+      }
     }
   });
 }

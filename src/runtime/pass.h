@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/stretches.h"
 #include "base/thread_pool.h"
 #include "kernels/activations.h"
 #include "runtime/engine.h"
@@ -39,7 +40,9 @@ struct Workspace {
   Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gamma, mu, mu_low, igate, fgate, hidden_gate, hidden_up,
       cos, sin, before;
   kernels::Activations activations;
-  std::vector<int64_t> pieces;  // ends of the shares of a product
+  Stretches stretches;  // of the rows of a product
+
+  explicit Workspace(int threads) : stretches(threads) {}
 };
 
 struct Projection {
