@@ -186,18 +186,22 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
 template <class Rule, typename T>
 void ForwardGroup(const ForwardProblem<T>& p, const Dims<T>& d, const std::vector<Cell<T>>& cells,
                   Workspace<T>& w) {
-  std::vector<Rule> rules;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    rules.emplace_back(p, d);
-    rules[i].Load(p.state + cells[i].StateOffset(p), w.Kept(i));
-  }
   const int64_t length = cells[0].length;
-  for (int64_t first = 0; first < length; first += kBlock) {
-    const int64_t last = HWY_MIN(length, first + kBlock);
-    for (size_t i = 0; i < cells.size(); ++i)
-      ForwardBlock(rules[i], p, d, cells[i], first, last, w.Kept(i), w);
+  std::vector<Rule> rules;
+  for (size_t i = 0; i < cells.size(); ++i) rules.emplace_back(p, d);
+  // Where one block is all, a state stays in the L1 cache from its first use to its last.
+  const size_t together = length <= kBlock ? 1 : cells.size();
+  for (size_t begin = 0; begin < cells.size(); begin += together) {
+    const size_t end = begin + together;
+    for (size_t i = begin; i < end; ++i) rules[i].Load(p.state + cells[i].StateOffset(p), w.Kept(i - begin));
+    for (int64_t first = 0; first < length; first += kBlock) {
+      const int64_t last = HWY_MIN(length, first + kBlock);
+      for (size_t i = begin; i < end; ++i)
+        ForwardBlock(rules[i], p, d, cells[i], first, last, w.Kept(i - begin), w);
+    }
+    for (size_t i = begin; i < end; ++i)
+      rules[i].Save(w.Kept(i - begin), p.state_out + cells[i].StateOffset(p));
   }
-  for (size_t i = 0; i < cells.size(); ++i) rules[i].Save(w.Kept(i), p.state_out + cells[i].StateOffset(p));
 }
 
 // The states and steps of tokens [first, last) from the state kept at `first`.

@@ -28,6 +28,7 @@ bool Runs(const Isa& isa) {
 }
 
 std::string current;
+bool avx512 = false;
 
 void Apply(const std::string& name, const char* source) {
   std::string known;
@@ -37,6 +38,7 @@ void Apply(const std::string& name, const char* source) {
     if (name != isa.name) continue;
     hwy::GetChosenTarget().Update(isa.target);
     current = name;
+    avx512 = name == "avx512";
     return;
   }
   Fail("[isa] ", source, " is '", name, "', but this CPU can run: ", known);
@@ -65,6 +67,11 @@ void InitIsa() {
 std::string CurrentIsa() {
   InitIsa();
   return current;
+}
+
+bool UsesAvx512() {
+  InitIsa();
+  return avx512;
 }
 
 void SetIsa(const std::string& name) {

@@ -168,12 +168,12 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void RoundRow(co
 
 bool HasBf16() {
   static const bool cpu = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
-  return cpu && CurrentIsa() == "avx512";
+  return cpu && UsesAvx512();
 }
 
 bool HasVnni() {
   static const bool cpu = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
-  return cpu && CurrentIsa() == "avx512";
+  return cpu && UsesAvx512();
 }
 
 void RoundRowsBf16(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
