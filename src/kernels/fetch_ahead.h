@@ -13,19 +13,33 @@ namespace lattice::kernels {
 // `passes`, comes to the last of them before it has asked for as many, so it asks for those behind them.
 class FetchAhead {
  public:
-  FetchAhead(const void* now, int64_t bytes, int64_t steps, int64_t passes)
+  // Memory that something else will need soon; asked for in the same way.
+  struct Beside {
+    const void* data = nullptr;
+    int64_t bytes = 0;
+  };
+
+  FetchAhead(const void* now, int64_t bytes, int64_t steps, int64_t passes, const Beside& beside)
       : next_(static_cast<const char*>(now) + (passes == 1 ? kLead : std::max(bytes, kLongLead))),
-        lines_((bytes + kLine - 1) / kLine) {
+        lines_((bytes + kLine - 1) / kLine),
+        beside_(static_cast<const char*>(beside.data)),
+        beside_lines_((beside.bytes + kLine - 1) / kLine) {
     each_ = (lines_ + steps - 1) / steps;
+    beside_each_ = (beside_lines_ + steps - 1) / steps;
   }
 
   __attribute__((always_inline)) void Step() {
-    if (lines_ <= 0) return;
-    lines_ -= each_;
-    for (int64_t i = 0; i < each_; ++i, next_ += kLine) __builtin_prefetch(next_, 0, 2);
+    Fetch(next_, lines_, each_);
+    Fetch(beside_, beside_lines_, beside_each_);
   }
 
  private:
+  static __attribute__((always_inline)) void Fetch(const char*& next, int64_t& lines, int64_t each) {
+    if (lines <= 0) return;
+    lines -= each;
+    for (int64_t i = 0; i < each; ++i, next += kLine) __builtin_prefetch(next, 0, 2);
+  }
+
   static constexpr int64_t kLine = 64;
   // What arrives while a memory access is under way. The start of a piece of work and what is fetched beyond
   // its end are lost, so it is short where it can be: int8 products with one row ran at 0.98 of the read
@@ -33,6 +47,8 @@ class FetchAhead {
   static constexpr int64_t kLead = 3 << 9, kLongLead = 16 << 10;
   const char* next_;
   int64_t lines_, each_;
+  const char* beside_;
+  int64_t beside_lines_, beside_each_;
 };
 
 }  // namespace lattice::kernels

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "kernels/fetch_ahead.h"
 #include "kernels/panels.h"
 
 namespace lattice::kernels {
@@ -70,6 +71,8 @@ struct MatMul {
   const float* x = nullptr;  // [count, cols], for kF32, and for kBf16 without WantsBf16Rows()
   RowWords words = {};       // for kInt8, and for kBf16 with WantsBf16Rows()
   float* y = nullptr;        // [count, rows]
+  // Fetched into the caches while each panel, or 4 rows of float32, is computed.
+  FetchAhead::Beside beside = {};
 };
 
 // y[:, first..last): the share of rows [first, last) of W. Any thread may compute any share; those that begin

@@ -94,7 +94,8 @@ void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
            {b.mu_down.rows > 0 ? &b.mu_down : &b.mu.weight,
             b.mu_down.rows > 0 ? w_.mu_low.Get(rows_ * b.mu_down.rows) : w_.mu.Get(rows_ * heads)},
            {&b.igate.weight, w_.igate.Get(rows_ * heads)},
-           {&b.fgate.weight, w_.fgate.Get(rows_ * heads)}});
+           {&b.fgate.weight, w_.fgate.Get(rows_ * heads)}},
+          {layer, kWithFeedForward, 1});
   TookUp();
   MakeQueriesAndKeys(b, layer);
   MakeValues(b, layer);

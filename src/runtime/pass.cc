@@ -30,7 +30,7 @@ void Pass::Run(std::span<const int32_t> tokens) {
     } else {
       MemoryBlock(block, static_cast<int64_t>(layer));
     }
-    FeedForward(block);
+    FeedForward(block, static_cast<int64_t>(layer));
   }
   OverRows(rows_, [&](int64_t first, int64_t last) {
     kernels::AddTo(pending_ + first * width, (last - first) * width, x + first * width);
@@ -49,18 +49,18 @@ void Pass::Logits(std::span<const int64_t> rows, float* out) {
           count, {{&model_.head, out}});
 }
 
-void Pass::FeedForward(const BlockParts& b) {
+void Pass::FeedForward(const BlockParts& b, int64_t layer) {
   const int64_t hidden = config_.Hidden();
   float *u = w_.u.Get(rows_ * config_.width), *t = w_.t.Get(rows_ * config_.width);
   float *gate = w_.hidden_gate.Get(rows_ * hidden), *up = w_.hidden_up.Get(rows_ * hidden);
   Project([&](int64_t first, int64_t last) { NormStream(b.ffn_norm, first, last, u); }, u, rows_,
-          {{&b.ffn_gate, gate}, {&b.ffn_up, up}});
+          {{&b.ffn_gate, gate}, {&b.ffn_up, up}}, {layer + 1, 0, kWithFirst});
   TookUp();
   const auto activate = [&](int64_t first, int64_t last) {
     const int64_t at = first * hidden;
     kernels::SwiGluForward(gate + at, up + at, (last - first) * hidden, up + at);
   };
-  Project(activate, up, rows_, {{&b.ffn_down, t}});
+  Project(activate, up, rows_, {{&b.ffn_down, t}}, {layer + 1, kWithFirst, kWithFeedForward});
   AddToStream(t);
 }
 
@@ -96,7 +96,24 @@ void Pass::StartProducts(const float* x, int64_t rows, std::initializer_list<Pro
   w_.activations.Reset(first->format, x, rows, first->cols);
 }
 
-void Pass::Multiply(std::initializer_list<Projection> all) {
+kernels::FetchAhead::Beside Pass::PartOf(const StateShare& share, int64_t i, int64_t parts) const {
+  // One row is bound by memory as it is, and many in a row have their state in the cache.
+  const auto sessions = static_cast<int64_t>(segments_.size());
+  if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || model_.mixer->attention) return {};
+  const int64_t each = model_.layout.layer_size * static_cast<int64_t>(sizeof(float));
+  const auto at = [&](int64_t part) {
+    const double done = static_cast<double>(part) / static_cast<double>(parts);
+    return static_cast<int64_t>((share.from + (share.to - share.from) * done) *
+                                static_cast<double>(sessions * each));
+  };
+  const int64_t first = at(i), session = first / each;
+  if (session >= sessions) return {};
+  const auto* state =
+      reinterpret_cast<const char*>(LayerState(segments_[static_cast<size_t>(session)], share.layer));
+  return {state + first % each, std::min(at(i + 1), (session + 1) * each) - first};
+}
+
+void Pass::Multiply(std::initializer_list<Projection> all, const StateShare& beside) {
   kernels::MatMul products[8];
   int64_t ends[8];
   int64_t count = 0, total = 0;
@@ -108,14 +125,17 @@ void Pass::Multiply(std::initializer_list<Projection> all) {
   }
   // With many rows, two panels share a row of x that is in the L1 cache.
   const int64_t piece = kernels::kPanelRows * (products[0].count < 64 ? 1 : 2);
-  w_.stretches.Reset((total + piece - 1) / piece);
+  const int64_t count_of_pieces = (total + piece - 1) / piece;
+  w_.stretches.Reset(count_of_pieces);
   threads_.For(w_.stretches.size(), 1, [&](int64_t thread, int64_t) {
     for (int64_t taken; (taken = w_.stretches.Take(thread)) >= 0;) {
       const int64_t first = taken * piece, last = std::min(total, first + piece);
       int64_t begin = 0;
       for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
         if (first >= ends[i]) continue;
-        kernels::MatMulRows(products[i], std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
+        kernels::MatMul product = products[i];
+        if (last == std::min(last, ends[i])) product.beside = PartOf(beside, taken, count_of_pieces);
+        kernels::MatMulRows(product, std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
       }
     }
   });

@@ -45,6 +45,17 @@ struct Workspace {
   explicit Workspace(int threads) : stretches(threads) {}
 };
 
+// A share of the states of a layer, [from, to) of them, that is fetched from memory while products are
+// computed: many sessions have more state than caches hold, and the recurrence alone would wait for it.
+struct StateShare {
+  int64_t layer = -1;
+  double from = 0, to = 0;
+};
+
+// How far the states of the next layer are fetched with the first product of the feed-forward part and with
+// both; the rest comes with the products that make q, k and v.
+constexpr double kWithFirst = 0.55, kWithFeedForward = 0.85;
+
 struct Projection {
   const WeightMatrix* w;
   float* y;  // [rows, w->rows]
@@ -62,7 +73,7 @@ class Pass {
  private:
   void MemoryBlock(const BlockParts& b, int64_t layer);
   void AttentionBlock(const BlockParts& b, int64_t layer);
-  void FeedForward(const BlockParts& b);
+  void FeedForward(const BlockParts& b, int64_t layer);
 
   // The parts of a memory block, in their order.
   void PreConvolve(const BlockParts& b, int64_t layer);
@@ -93,16 +104,19 @@ class Pass {
   // y = x W^T for several W, all of one format or float32, that share x [rows, cols]. make(first, last)
   // writes rows of x, which are then rounded for the product while they are in the cache.
   template <typename Make>
-  void Project(const Make& make, const float* x, int64_t rows, std::initializer_list<Projection> all) {
+  void Project(const Make& make, const float* x, int64_t rows, std::initializer_list<Projection> all,
+               const StateShare& beside = {}) {
     StartProducts(x, rows, all);
     OverRows(rows, [&](int64_t first, int64_t last) {
       make(first, last);
       w_.activations.Convert(first, last);
     });
-    Multiply(all);
+    Multiply(all, beside);
   }
   void StartProducts(const float* x, int64_t rows, std::initializer_list<Projection> all);
-  void Multiply(std::initializer_list<Projection> all);
+  void Multiply(std::initializer_list<Projection> all, const StateShare& beside);
+  // Part i of `parts` of a share, or as much of it as lies in one session.
+  kernels::FetchAhead::Beside PartOf(const StateShare& share, int64_t i, int64_t parts) const;
   void MakeRotations();
   // Rotary positions on [heads, width] of a row.
   void Rotate(float* x, int64_t row, int64_t width) const;
