@@ -180,6 +180,14 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
   }
 }
 
+// Whether the state of a cell is to be overwritten and lies in memory as the passes want it.
+template <class Rule, typename T>
+HWY_INLINE bool IsInPlace(const ForwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c) {
+  const auto address = reinterpret_cast<uintptr_t>(p.state_out + c.StateOffset(p));
+  return Rule::kExtraColumns == 0 && p.state == p.state_out && d.rows == d.slots && d.stride == d.width &&
+         address % (kLanes<T> * sizeof(T)) == 0;
+}
+
 // Cells of one sequence, block by block: the heads of a token lie side by side, so taking one head through
 // the whole sequence before the next would walk all pages of q, k, v and y once a head (30 % slower at H =
 // 12).
@@ -193,14 +201,18 @@ void ForwardGroup(const ForwardProblem<T>& p, const Dims<T>& d, const std::vecto
   const size_t together = length <= kBlock ? 1 : cells.size();
   for (size_t begin = 0; begin < cells.size(); begin += together) {
     const size_t end = begin + together;
-    for (size_t i = begin; i < end; ++i) rules[i].Load(p.state + cells[i].StateOffset(p), w.Kept(i - begin));
+    const bool in_place = together == 1 && IsInPlace<Rule>(p, d, cells[begin]);
+    const auto state = [&](size_t i) {
+      return in_place ? p.state_out + cells[i].StateOffset(p) : w.Kept(i - begin);
+    };
+    for (size_t i = begin; i < end && !in_place; ++i)
+      rules[i].Load(p.state + cells[i].StateOffset(p), state(i));
     for (int64_t first = 0; first < length; first += kBlock) {
       const int64_t last = HWY_MIN(length, first + kBlock);
-      for (size_t i = begin; i < end; ++i)
-        ForwardBlock(rules[i], p, d, cells[i], first, last, w.Kept(i - begin), w);
+      for (size_t i = begin; i < end; ++i) ForwardBlock(rules[i], p, d, cells[i], first, last, state(i), w);
     }
-    for (size_t i = begin; i < end; ++i)
-      rules[i].Save(w.Kept(i - begin), p.state_out + cells[i].StateOffset(p));
+    for (size_t i = begin; i < end && !in_place; ++i)
+      rules[i].Save(state(i), p.state_out + cells[i].StateOffset(p));
   }
 }
 

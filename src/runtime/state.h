@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/aligned_allocator.h"
 #include "model/config.h"
 
 namespace lattice::runtime {
@@ -23,7 +24,8 @@ struct StateLayout {
 
 struct SequenceState {
   int64_t position = 0;  // tokens so far
-  std::vector<float> fixed;
+  // Aligned, so that kernels can step a memory where it lies.
+  std::vector<float, AlignedAllocator<float>> fixed;
   // Attention only: by layer, [position, C].
   std::vector<std::vector<float>> keys, values;
 

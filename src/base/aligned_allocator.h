@@ -1,0 +1,30 @@
+// Memory for vectors that SIMD code reads.
+#ifndef LATTICE_BASE_ALIGNED_ALLOCATOR_H_
+#define LATTICE_BASE_ALIGNED_ALLOCATOR_H_
+
+#include <cstddef>
+#include <new>
+
+namespace lattice {
+
+// std::vector<float, AlignedAllocator<float>> begins at a cache line.
+template <typename T>
+struct AlignedAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{64};
+
+  AlignedAllocator() = default;
+  template <typename U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+
+  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
+  void deallocate(T* data, size_t) { ::operator delete(data, kAlignment); }
+  template <typename U>
+  bool operator==(const AlignedAllocator<U>&) const {
+    return true;
+  }
+};
+
+}  // namespace lattice
+
+#endif  // LATTICE_BASE_ALIGNED_ALLOCATOR_H_
