@@ -3,11 +3,11 @@
     python3 src/text/letter_case.py > src/text/letter_case.inc
 """
 
-import unicodedata
+from code_table import head, table
 
 
 def runs(convert):
-    """[first, last, step, delta]: code points first, first + step, ..., last that map to themselves + delta."""
+    """(first, last, step, delta): code points first, first + step, ..., last that map to themselves + delta."""
     found = []
     for code in range(0x110000):
         mapped = convert(chr(code))
@@ -21,22 +21,9 @@ def runs(convert):
                 found[-1] = [first, code, gap, delta]
                 continue
         found.append([code, code, 0, delta])
-    return found
+    return [(first, last, max(step, 1), delta) for first, last, step, delta in found]
 
 
-def table(name, found):
-    print(f"constexpr CaseRun {name}[] = {{")
-    line = "   "
-    for first, last, step, delta in found:
-        entry = f" {{0x{first:X}, 0x{last:X}, {max(step, 1)}, {delta}}},"
-        if len(line) + len(entry) > 110:
-            print(line)
-            line = "   "
-        line += entry
-    print(line)
-    print("};")
-
-
-print(f"// Made by letter_case.py from Unicode {unicodedata.unidata_version}. Do not edit.")
-table("kToLower", runs(str.lower))
-table("kToTitle", runs(str.title))
+head("letter_case.py")
+table("CaseRun", "kToLower", runs(str.lower))
+table("CaseRun", "kToTitle", runs(str.title))

@@ -5,6 +5,8 @@
 
 import unicodedata
 
+from code_table import head, table
+
 
 def ranges(initial):
     """Maximal ranges [first, last] of the code points whose general category starts with `initial`."""
@@ -19,19 +21,6 @@ def ranges(initial):
     return found
 
 
-def table(name, found):
-    print(f"constexpr CodeRange {name}[] = {{")
-    line = "   "
-    for first, last in found:
-        entry = f" {{0x{first:X}, 0x{last:X}}},"
-        if len(line) + len(entry) > 110:
-            print(line)
-            line = "   "
-        line += entry
-    print(line)
-    print("};")
-
-
-print(f"// Made by unicode_ranges.py from Unicode {unicodedata.unidata_version}. Do not edit.")
-table("kLetters", ranges("L"))
-table("kNumbers", ranges("N"))
+head("unicode_ranges.py")
+table("CodeRange", "kLetters", ranges("L"))
+table("CodeRange", "kNumbers", ranges("N"))
