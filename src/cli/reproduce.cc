@@ -178,7 +178,8 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
   command->add_flag("--only-write", options->only_write,
                     "write the results of the runs that are done; run nothing");
   command->footer(
-      "Experiments: ablation, books-context, mqar, pile-context, scaling, slots, throughput, zero-shot; "
+      "Experiments: ablation, books-context, choices, mqar, pile-context, scaling, slots, throughput, "
+      "zero-shot; "
       "all.\n"
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
       "run.\n"

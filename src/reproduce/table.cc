@@ -30,7 +30,8 @@ std::string Paper(const Row& row) { return row.paper ? Value(*row.paper) : "–"
 std::string Everything(const Summary& summary, const Row& row) {
   std::string out = Value(row.median);
   if (const std::string spread = Spread(row); !spread.empty()) out += " (" + spread + ")";
-  if (row.values.size() < summary.experiment->seeds.size()) out += StrCat(" [", row.values.size(), " seeds]");
+  if (row.values.size() < summary.experiment->seeds.size())
+    out += StrCat(" [", row.values.size(), row.values.size() == 1 ? " seed]" : " seeds]");
   if (row.paper) out += ", paper " + Value(*row.paper);
   return out;
 }
