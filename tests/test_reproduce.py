@@ -138,7 +138,7 @@ def wait_for_children(group):
 
 def test_the_plan_names_runs_and_time(tmp_path):
     plan = ok("reproduce", "ablation", "--scale", "laptop", "--dry-run", "--out", tmp_path / "none")
-    assert re.search(r"missing: 48 runs, .* about ", plan) and "to be tuned" in plan and "448,776 to 449,816" in plan
+    assert re.search(r"missing: 60 runs, .* about ", plan) and "to be tuned" in plan and "448,776 to 449,816" in plan
     assert not (tmp_path / "none" / "runs").exists()
 
 
