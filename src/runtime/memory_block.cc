@@ -214,7 +214,7 @@ void Pass::Remember(const BlockParts& b, int64_t layer) {
   recurrence.fgate = b.fgate.bias == nullptr ? nullptr : w_.fgate.Get(0);
   recurrence.y = w_.y.Get(rows_ * config_.width);
   recurrence.layer = layer;
-  recurrence.Run(segments_, threads_);
+  recurrence.Run(segments_, threads_, w_.stretches);
 }
 
 void Pass::ReadOut(const BlockParts& b) {

@@ -100,17 +100,18 @@ kernels::FetchAhead::Beside Pass::PartOf(const StateShare& share, int64_t i, int
   // One row is bound by memory as it is, and many in a row have their state in the cache.
   const auto sessions = static_cast<int64_t>(segments_.size());
   if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || model_.mixer->attention) return {};
-  const int64_t each = model_.layout.layer_size * static_cast<int64_t>(sizeof(float));
-  const auto at = [&](int64_t part) {
-    const double done = static_cast<double>(part) / static_cast<double>(parts);
-    return static_cast<int64_t>((share.from + (share.to - share.from) * done) *
-                                static_cast<double>(sessions * each));
+  // The threads that fetch the first sessions are those that will step them: their caches may be apart.
+  const auto each = static_cast<double>(model_.layout.layer_size * static_cast<int64_t>(sizeof(float)));
+  const double first = static_cast<double>(i * sessions) / static_cast<double>(parts),
+               last = static_cast<double>((i + 1) * sessions) / static_cast<double>(parts);
+  const auto session = static_cast<int64_t>(first);
+  const auto at = [&](double position) {
+    const double inside = std::min(1.0, position - static_cast<double>(session));
+    return static_cast<int64_t>((share.from + (share.to - share.from) * inside) * each);
   };
-  const int64_t first = at(i), session = first / each;
-  if (session >= sessions) return {};
   const auto* state =
       reinterpret_cast<const char*>(LayerState(segments_[static_cast<size_t>(session)], share.layer));
-  return {state + first % each, std::min(at(i + 1), (session + 1) * each) - first};
+  return {state + at(first), at(last) - at(first)};
 }
 
 void Pass::Multiply(std::initializer_list<Projection> all, const StateShare& beside) {

@@ -40,12 +40,12 @@ struct Workspace {
   Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gamma, mu, mu_low, igate, fgate, hidden_gate, hidden_up,
       cos, sin, before;
   kernels::Activations activations;
-  Stretches stretches;  // of the rows of a product
+  Stretches stretches;  // of the rows of a product, and of the cells of a recurrence
 
   explicit Workspace(int threads) : stretches(threads) {}
 };
 
-// A share of the states of a layer, [from, to) of them, that is fetched from memory while products are
+// A share of the states of a layer, [from, to) of each, that is fetched from memory while products are
 // computed: many sessions have more state than caches hold, and the recurrence alone would wait for it.
 struct StateShare {
   int64_t layer = -1;

@@ -54,7 +54,7 @@ kernels::ForwardProblem<float> Recurrence::ProblemOf(int64_t row, float* state,
   return p;
 }
 
-void Recurrence::Run(std::span<const Segment> segments, ThreadPool& threads) const {
+void Recurrence::Run(std::span<const Segment> segments, ThreadPool& threads, Stretches& stretches) const {
   std::vector<kernels::Sequence> sequences;
   std::vector<kernels::ForwardProblem<float>> problems;
   sequences.reserve(segments.size());
@@ -71,12 +71,17 @@ void Recurrence::Run(std::span<const Segment> segments, ThreadPool& threads) con
   const int64_t heads = model->config.heads, cells = static_cast<int64_t>(problems.size()) * heads;
   // Neighbouring heads share pages, so a piece is long, but short enough that a slow core does not hold up
   // the rest.
-  const int64_t piece = std::max<int64_t>(1, cells / (2 * threads.threads()));
-  threads.For(cells, piece, [&](int64_t first, int64_t last) {
-    while (first < last) {
-      const int64_t problem = first / heads, end = std::min(last, (problem + 1) * heads);
-      run(problems[static_cast<size_t>(problem)], first - problem * heads, end - problem * heads);
-      first = end;
+  const int64_t piece = std::clamp<int64_t>(cells / (2 * threads.threads()), 1, 6);
+  stretches.Reset((cells + piece - 1) / piece);
+  threads.For(stretches.size(), 1, [&](int64_t thread, int64_t) {
+    for (int64_t taken; (taken = stretches.Take(thread)) >= 0;) {
+      int64_t first = taken * piece;
+      const int64_t last = std::min(cells, first + piece);
+      while (first < last) {
+        const int64_t problem = first / heads, end = std::min(last, (problem + 1) * heads);
+        run(problems[static_cast<size_t>(problem)], first - problem * heads, end - problem * heads);
+        first = end;
+      }
     }
   });
 }

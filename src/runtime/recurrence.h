@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "base/stretches.h"
 #include "base/thread_pool.h"
 #include "kernels/problem.h"
 #include "runtime/model_parts.h"
@@ -21,7 +22,7 @@ struct Recurrence {
   int64_t layer = 0;
 
   // Advances the segments' states in place.
-  void Run(std::span<const Segment> segments, ThreadPool& threads) const;
+  void Run(std::span<const Segment> segments, ThreadPool& threads, Stretches& stretches) const;
 
  private:
   // Tokens [first, first + count) of a segment whose memory is `state`; `sequence` must outlive the problem.
