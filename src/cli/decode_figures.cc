@@ -1,9 +1,9 @@
 #include "cli/decode_figures.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 
 #include "base/thread_pool.h"
 #include "kernels/activations.h"
@@ -27,30 +27,27 @@ double Median(std::vector<double>& values) {
   return *middle;
 }
 
-// Medians of the seconds that calls of the actions take, each in its turn, for about `seconds` for each and
-// at least five calls.
-template <typename... Action>
-std::array<double, sizeof...(Action)> MediansInTurn(double seconds, const Action&... actions) {
-  std::array<std::vector<double>, sizeof...(Action)> times;
+// Medians of the seconds that calls of the actions take, for about `seconds` for each and at least five
+// calls. They take turns, so that whatever else the machine does meets all: its memory is twice as fast in
+// one second as in the next.
+std::vector<double> MediansInTurn(double seconds, const std::vector<std::function<void()>>& actions) {
+  std::vector<std::vector<double>> times(actions.size());
   double total = 0;
-  const auto measure = [&](std::vector<double>& into, const auto& action) {
-    const auto start = std::chrono::steady_clock::now();
-    action();
-    into.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    total += into.back();
-  };
-  while (total < seconds * sizeof...(Action) || times[0].size() < 5) {
-    size_t i = 0;
-    (measure(times[i++], actions), ...);
+  while (total < seconds * static_cast<double>(actions.size()) || times[0].size() < 5) {
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      actions[i]();
+      times[i].push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      total += times[i].back();
+    }
   }
-  std::array<double, sizeof...(Action)> medians;
+  std::vector<double> medians(actions.size());
   std::transform(times.begin(), times.end(), medians.begin(), Median);
   return medians;
 }
 
-template <typename Action>
-double MedianSeconds(double seconds, const Action& action) {
-  return MediansInTurn(seconds, action)[0];
+double MedianSeconds(double seconds, const std::function<void()>& action) {
+  return MediansInTurn(seconds, {action})[0];
 }
 
 std::vector<int32_t> Prompt(const runtime::Model& model, int64_t count) {
@@ -60,35 +57,51 @@ std::vector<int32_t> Prompt(const runtime::Model& model, int64_t count) {
   return tokens;
 }
 
-double ReadBandwidth(int64_t bytes, ThreadPool& pool, double seconds) {
-  const runtime::Block buffer(static_cast<size_t>(bytes));
-  std::fill_n(buffer.data(), bytes, std::byte{1});
-  std::atomic<uint64_t> sink{0};
-  constexpr int64_t kPiece = 1 << 20;
-  const double time = MedianSeconds(seconds, [&] {
-    pool.For((bytes + kPiece - 1) / kPiece, 4, [&](int64_t first, int64_t last) {
+// Reads as many bytes as a token does, with the threads of `pool`.
+class Reader {
+ public:
+  Reader(int64_t bytes, ThreadPool& pool) : bytes_(bytes), pool_(pool), buffer_(static_cast<size_t>(bytes)) {
+    std::fill_n(buffer_.data(), bytes, std::byte{1});
+  }
+  void Read() {
+    constexpr int64_t kPiece = 1 << 20;
+    pool_.For((bytes_ + kPiece - 1) / kPiece, 4, [&](int64_t first, int64_t last) {
       const int64_t begin = first * kPiece;
-      sink += kernels::ReadBytes(buffer.data() + begin, std::min(last * kPiece, bytes) - begin);
+      sink_ += kernels::ReadBytes(buffer_.data() + begin, std::min(last * kPiece, bytes_) - begin);
     });
-  });
-  return static_cast<double>(bytes) / time;
-}
+  }
 
-// Operations a second of the products of one block, with 512 rows of activations.
-double ProductRate(const runtime::Model& model, ThreadPool& pool, double seconds) {
-  const runtime::BlockParts& block = model.parts().blocks[0];
-  const runtime::WeightMatrix& w = block.ffn_gate;
-  std::vector<float> x(static_cast<size_t>(kPrompt * w.cols), 0.5f), y(static_cast<size_t>(kPrompt * w.rows));
-  kernels::Activations activations;
-  activations.Reset(w.format, x.data(), kPrompt, w.cols);
-  activations.Convert(0, kPrompt);
-  const kernels::MatMul product = activations.Times(w, y.data());
-  const double time = MedianSeconds(seconds, [&] {
-    pool.For(w.rows, std::max<int64_t>(64, w.rows / (4 * pool.threads())),
-             [&](int64_t first, int64_t last) { kernels::MatMulRows(product, first, last); });
-  });
-  return 2.0 * static_cast<double>(kPrompt * w.cols * w.rows) / time;
-}
+ private:
+  int64_t bytes_;
+  ThreadPool& pool_;
+  runtime::Block buffer_;
+  std::atomic<uint64_t> sink_{0};
+};
+
+// A product of the first block with the rows of a prompt.
+class Product {
+ public:
+  Product(const runtime::Model& model, ThreadPool& pool)
+      : w_(model.parts().blocks[0].ffn_gate),
+        pool_(pool),
+        x_(static_cast<size_t>(kPrompt * w_.cols), 0.5f),
+        y_(static_cast<size_t>(kPrompt * w_.rows)) {
+    activations_.Reset(w_.format, x_.data(), kPrompt, w_.cols);
+    activations_.Convert(0, kPrompt);
+  }
+  double Operations() const { return 2.0 * static_cast<double>(kPrompt * w_.cols * w_.rows); }
+  void Compute() {
+    const kernels::MatMul product = activations_.Times(w_, y_.data());
+    pool_.For(w_.rows, std::max<int64_t>(64, w_.rows / (4 * pool_.threads())),
+              [&](int64_t first, int64_t last) { kernels::MatMulRows(product, first, last); });
+  }
+
+ private:
+  const runtime::WeightMatrix& w_;
+  ThreadPool& pool_;
+  std::vector<float> x_, y_;
+  kernels::Activations activations_;
+};
 
 // Floating-point operations of a token in the products, with `heads` products for the logits.
 double ProductOperations(const runtime::Model& model, double heads) {
@@ -102,15 +115,23 @@ double ProductOperations(const runtime::Model& model, double heads) {
   return 2 * sum;
 }
 
-void MeasurePrefill(Engine& engine, double seconds, DecodeFigures& figures) {
+void MeasurePrefill(Engine& engine, ThreadPool& pool, double seconds, DecodeFigures& figures) {
   const std::vector<int32_t> prompt = Prompt(engine.model(), kPrompt);
-  const double time = MedianSeconds(seconds, [&] {
-    Session session = engine.NewSession();
-    engine.Append(session, prompt);
-  });
-  figures.first_token = time;
-  figures.prefill = static_cast<double>(kPrompt) / time;
+  Product product(engine.model(), pool);
+  constexpr int kProducts = 10;
+  const std::vector<double> times = MediansInTurn(seconds, {[&] {
+                                                              Session session = engine.NewSession();
+                                                              engine.Append(session, prompt);
+                                                            },
+                                                            [&] {
+                                                              for (int i = 0; i < kProducts; ++i)
+                                                                product.Compute();
+                                                            }});
+  figures.first_token = times[0];
+  figures.prefill = static_cast<double>(kPrompt) / times[0];
   figures.prefill_rate = ProductOperations(engine.model(), 1.0 / kPrompt) * figures.prefill;
+  figures.product_rate = kProducts * product.Operations() / times[1];
+  figures.product_tokens = figures.product_rate / ProductOperations(engine.model(), 1);
 
   runtime::PrefixCache cache(int64_t{1} << 40);
   Session session = engine.NewSession();
@@ -131,32 +152,43 @@ void MeasureContexts(Engine& engine, ThreadPool& pool, const DecodeBenchOptions&
   const std::vector<int32_t> block = Prompt(engine.model(), kPrompt);
   const int32_t token = 1;
   const auto step = [&] { engine.Append(session, {&token, 1}); };
-  const double before = ReadBandwidth(figures.weight_bytes, pool, options.seconds);
   for (const int64_t context : options.contexts) {
     while (session.position() < context) {
       const auto count = static_cast<size_t>(std::min(kPrompt, context - session.position()));
       const Feed feed = {&session, std::span(block).first(count), runtime::Want::kNone};
       engine.Run({&feed, 1});
     }
-    figures.decode.push_back({context, 1 / MedianSeconds(options.seconds, step)});
-    if (figures.decode.size() > 1) continue;
-    figures.read_bandwidth = (before + ReadBandwidth(figures.weight_bytes, pool, options.seconds)) / 2;
+    if (figures.decode.empty()) {
+      Reader reader(figures.weight_bytes, pool);
+      const std::vector<double> times = MediansInTurn(options.seconds, {step, [&] { reader.Read(); }});
+      figures.decode.push_back({context, 1 / times[0]});
+      figures.read_bandwidth = static_cast<double>(figures.weight_bytes) / times[1];
+    } else {
+      figures.decode.push_back({context, 1 / MedianSeconds(options.seconds, step)});
+    }
   }
   figures.last_session_bytes = session.Bytes();
-  const auto [last, first] = MediansInTurn(options.seconds, step, [&] { engine.Append(empty, {&token, 1}); });
-  figures.last_context_time = last / first;
+  const std::vector<double> times = MediansInTurn(options.seconds, {step, [&] {
+                                                                      engine.Append(empty, {&token, 1});
+                                                                    }});
+  figures.last_context_time = times[0] / times[1];
 }
 
 void MeasureBatches(Engine& engine, const DecodeBenchOptions& options, DecodeFigures& figures) {
   const int32_t token = 1;
+  std::vector<std::vector<Session>> sessions;
+  std::vector<std::function<void()>> actions;
   for (const int64_t count : options.batches) {
-    std::vector<Session> sessions;
+    std::vector<Session>& batch = sessions.emplace_back();
+    for (int64_t i = 0; i < count; ++i) batch.push_back(engine.NewSession());
     std::vector<Feed> feeds;
-    for (int64_t i = 0; i < count; ++i) sessions.push_back(engine.NewSession());
-    for (Session& each : sessions) feeds.push_back({&each, {&token, 1}});
-    const double time = MedianSeconds(options.seconds / 2, [&] { engine.Run(feeds); });
-    figures.batch.push_back({count, static_cast<double>(count) / time});
+    for (Session& each : batch) feeds.push_back({&each, {&token, 1}});
+    actions.push_back([&engine, feeds] { engine.Run(feeds); });
   }
+  if (actions.empty()) return;
+  const std::vector<double> times = MediansInTurn(options.seconds / 2, actions);
+  for (size_t i = 0; i < times.size(); ++i)
+    figures.batch.push_back({options.batches[i], static_cast<double>(options.batches[i]) / times[i]});
 }
 
 }  // namespace
@@ -168,9 +200,7 @@ DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const D
   Engine engine(model, options.threads);
   MeasureContexts(engine, pool, options, figures);
   MeasureBatches(engine, options, figures);
-  figures.product_rate = ProductRate(*model, pool, options.seconds / 2);
-  figures.product_tokens = figures.product_rate / ProductOperations(*model, 1);
-  MeasurePrefill(engine, options.seconds, figures);
+  MeasurePrefill(engine, pool, options.seconds, figures);
   return figures;
 }
 

@@ -15,7 +15,7 @@ struct DecodeFigures {
   int64_t weight_bytes = 0;        // that a token reads
   int64_t session_bytes = 0;       // of an empty session
   int64_t last_session_bytes = 0;  // behind the last context
-  // Bytes a second, reading a buffer of weight_bytes with the same threads; the mean of before and after the
+  // Bytes a second, reading a buffer of weight_bytes with the same threads, in turn with the tokens of the
   // first context.
   double read_bandwidth = 0;
   std::vector<std::pair<int64_t, double>> decode;  // context -> tokens a second of one session
