@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/between.h"
 #include "cli/command.h"
 #include "cli/decode_figures.h"
 #include "kernels/isa.h"
@@ -114,7 +115,7 @@ void AddDecodeBench(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   command->add_option("--seconds", options->bench.seconds, "time per figure")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 600.0));
+      ->check(Between(0.0, 600.0));
   command->add_option("--threads", options->bench.threads, "threads; default: all cores")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--json", options->json, "print JSON");

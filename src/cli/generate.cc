@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/between.h"
 #include "cli/command.h"
 #include "runtime/generator.h"
 #include "train/format.h"
@@ -38,18 +39,6 @@ int Generate(const GenerateFlags& options) {
               << " a second)\n";
   }
   return 0;
-}
-
-// CLI::Range lets NaN through.
-CLI::Validator Between(double low, double high) {
-  const std::string range = "in [" + train::Short(low, 2) + " - " + train::Short(high, 3) + "]";
-  return CLI::Validator(
-      [=](std::string& text) {
-        double value = 0;
-        const bool within = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
-        return within ? std::string() : "Value " + text + " not " + range;
-      },
-      "FLOAT " + range);
 }
 
 void AddSampling(CLI::App& command, runtime::SamplerOptions& sampler) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/between.h"
 #include "cli/command.h"
 #include "cli/mqar_sweep.h"
 #include "cli/progress_bar.h"
@@ -179,7 +180,7 @@ void AddMqar(CLI::App& app, Chosen& chosen) {
   command->add_option("--valid-examples", options->valid_examples, "examples to validate on")
       ->check(positive);
   command->add_option("--stop-at", options->stop_at, "end a point at this accuracy; 0: never")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Between(0.0, 1.0));
   command->add_option("--power", options->power, "of the law of the gaps")->capture_default_str();
   command->add_flag("--no-noise", options->no_noise, "token 0 between the queries instead of random ones");
   command->add_option("--set", options->set, "model.key=value for all of them; may be repeated");

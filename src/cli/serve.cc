@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/between.h"
 #include "cli/command.h"
 #include "cli/evaluated_model.h"
 #include "server/security.h"
@@ -72,7 +73,7 @@ void AddLimits(CLI::App& command, ServeFlags& options) {
   const auto size = [&](const char* name, auto& value, const char* text, int64_t least, int64_t most) {
     command.add_option(name, value, text)
         ->capture_default_str()
-        ->check(CLI::Range(static_cast<double>(least), static_cast<double>(most)));
+        ->check(Between(static_cast<double>(least), static_cast<double>(most)));
   };
   size("--batch", server.scheduler.running, "texts made at the same time", 1, 4096);
   size("--queue", server.scheduler.waiting, "texts that may wait; beyond that requests get 429", 0, 65536);

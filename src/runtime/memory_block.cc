@@ -157,13 +157,18 @@ void Pass::MakeValues(const BlockParts& b, int64_t layer) {
   });
 }
 
+void Pass::SigmoidGate(const float* bias, float* gate) {
+  const int64_t heads = config_.heads;
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    AddBias(bias, last - first, heads, gate + first * heads);
+    for (int64_t i = first * heads; i < last * heads; ++i) gate[i] = Sigmoid(gate[i]);
+  });
+}
+
 void Pass::MakeGates(const BlockParts& b) {
   const int64_t heads = config_.heads, total = rows_ * heads;
   float *gamma = w_.gamma.Get(0), *mu = w_.mu.Get(0);
-  if (b.gamma.bias != nullptr) {
-    AddBias(b.gamma.bias, rows_, heads, gamma);
-    for (int64_t i = 0; i < total; ++i) gamma[i] = Sigmoid(gamma[i]);
-  }
+  if (b.gamma.bias != nullptr) SigmoidGate(b.gamma.bias, gamma);
   if (b.igate.bias != nullptr) {
     AddBias(b.igate.bias, rows_, heads, w_.igate.Get(0));
     AddBias(b.fgate.bias, rows_, heads, w_.fgate.Get(0));
@@ -172,8 +177,7 @@ void Pass::MakeGates(const BlockParts& b) {
     case model::ForgetGate::kNone:
       break;
     case model::ForgetGate::kSigmoid:
-      AddBias(b.mu.bias, rows_, heads, mu);
-      for (int64_t i = 0; i < total; ++i) mu[i] = Sigmoid(mu[i]);
+      SigmoidGate(b.mu.bias, mu);
       break;
     case model::ForgetGate::kDecay: {
       AddBias(b.mu.bias, rows_, heads, mu);

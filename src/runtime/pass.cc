@@ -124,8 +124,7 @@ void Pass::Multiply(std::initializer_list<Projection> all, const StateShare& bes
     products[count] = w_.activations.Times(w, projection.y);
     ends[count++] = total += w.rows;
   }
-  // With many rows, two panels share a row of x that is in the L1 cache.
-  const int64_t piece = kernels::kPanelRows * (products[0].count < 64 ? 1 : 2);
+  constexpr int64_t piece = kernels::kPanelRows;
   const int64_t count_of_pieces = (total + piece - 1) / piece;
   w_.stretches.Reset(count_of_pieces);
   threads_.For(w_.stretches.size(), 1, [&](int64_t thread, int64_t) {

@@ -80,6 +80,8 @@ class Pass {
   void MakeQueriesAndKeys(const BlockParts& b, int64_t layer);
   void MakeValues(const BlockParts& b, int64_t layer);
   void MakeGates(const BlockParts& b);
+  // gate [rows, heads] = sigmoid(gate + bias)
+  void SigmoidGate(const float* bias, float* gate);
   void Remember(const BlockParts& b, int64_t layer);
   void ReadOut(const BlockParts& b);
 

@@ -69,9 +69,11 @@ void Recurrence::Run(std::span<const Segment> segments, ThreadPool& threads, Str
   const auto run =
       model->lam > 0 ? model->rule->shrink_kernels.forward_f32 : model->rule->kernels.forward_f32;
   const int64_t heads = model->config.heads, cells = static_cast<int64_t>(problems.size()) * heads;
-  // Neighbouring heads share pages, so a piece is long, but short enough that a slow core does not hold up
-  // the rest.
-  const int64_t piece = std::clamp<int64_t>(cells / (2 * threads.threads()), 1, 6);
+  // Heads of a step are little work each. Those of a prompt are so much that one more or less is felt at the
+  // end.
+  constexpr int64_t kManyTokens = 32;
+  const bool prompt = !segments.empty() && segments[0].count > kManyTokens;
+  const int64_t piece = prompt ? 1 : std::clamp<int64_t>(cells / (2 * threads.threads()), 1, 6);
   stretches.Reset((cells + piece - 1) / piece);
   threads.For(stretches.size(), 1, [&](int64_t thread, int64_t) {
     for (int64_t taken; (taken = stretches.Take(thread)) >= 0;) {
