@@ -11,7 +11,7 @@ namespace lattice::cli {
 
 // A number in [low, high]. CLI::Range lets NaN through.
 inline CLI::Validator Between(double low, double high) {
-  const std::string range = "in [" + train::Short(low, 2) + " - " + train::Short(high, 3) + "]";
+  const std::string range = "in [" + train::Short(low, 10) + " - " + train::Short(high, 10) + "]";
   return CLI::Validator(
       [=](std::string& text) {
         double value = 0;
