@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <thread>
 
 #include "base/thread_pool.h"
 #include "kernels/activations.h"
@@ -30,11 +31,18 @@ double Median(std::vector<double>& values) {
 // Medians of the seconds that calls of the actions take, for about `seconds` for each and at least five
 // calls. They take turns, so that whatever else the machine does meets all: its memory is twice as fast in
 // one second as in the next.
-std::vector<double> MediansInTurn(double seconds, const std::vector<std::function<void()>>& actions) {
+// `apart`: they have threads of their own, which spin for a millisecond behind their work and would disturb
+// the next one. They get time to fall asleep, and the call that wakes the others is not counted.
+std::vector<double> MediansInTurn(double seconds, const std::vector<std::function<void()>>& actions,
+                                  bool apart = false) {
   std::vector<std::vector<double>> times(actions.size());
   double total = 0;
   while (total < seconds * static_cast<double>(actions.size()) || times[0].size() < 5) {
     for (size_t i = 0; i < actions.size(); ++i) {
+      if (apart) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        actions[i]();
+      }
       const auto start = std::chrono::steady_clock::now();
       actions[i]();
       times[i].push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -119,14 +127,15 @@ void MeasurePrefill(Engine& engine, ThreadPool& pool, double seconds, DecodeFigu
   const std::vector<int32_t> prompt = Prompt(engine.model(), kPrompt);
   Product product(engine.model(), pool);
   constexpr int kProducts = 10;
-  const std::vector<double> times = MediansInTurn(seconds, {[&] {
-                                                              Session session = engine.NewSession();
-                                                              engine.Append(session, prompt);
-                                                            },
-                                                            [&] {
-                                                              for (int i = 0; i < kProducts; ++i)
-                                                                product.Compute();
-                                                            }});
+  const std::vector<double> times = MediansInTurn(seconds,
+                                                  {[&] {
+                                                     Session session = engine.NewSession();
+                                                     engine.Append(session, prompt);
+                                                   },
+                                                   [&] {
+                                                     for (int i = 0; i < kProducts; ++i) product.Compute();
+                                                   }},
+                                                  true);
   figures.first_token = times[0];
   figures.prefill = static_cast<double>(kPrompt) / times[0];
   figures.prefill_rate = ProductOperations(engine.model(), 1.0 / kPrompt) * figures.prefill;
@@ -160,7 +169,7 @@ void MeasureContexts(Engine& engine, ThreadPool& pool, const DecodeBenchOptions&
     }
     if (figures.decode.empty()) {
       Reader reader(figures.weight_bytes, pool);
-      const std::vector<double> times = MediansInTurn(options.seconds, {step, [&] { reader.Read(); }});
+      const std::vector<double> times = MediansInTurn(options.seconds, {step, [&] { reader.Read(); }}, true);
       figures.decode.push_back({context, 1 / times[0]});
       figures.read_bandwidth = static_cast<double>(figures.weight_bytes) / times[1];
     } else {
