@@ -17,7 +17,6 @@ inline model::ModelConfig TinyConfig(std::string_view mixer) {
   config.layers = 2;
   config.width = 40;
   config.heads = 2;
-  config.hidden = 109;  // no multiple of a vector
   if (!model::FindMixer(mixer).attention) config.slots = 12;
   // Larger than for training: differences must not hide behind small activations.
   config.init_std = 0.2;
