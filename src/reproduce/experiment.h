@@ -43,6 +43,9 @@ struct Point {
   std::string paper;   // label in the paper's table
   std::string panel;
   double rate_scale = 1;
+
+  // The label, behind its panel unless it begins with that.
+  std::string Name() const { return label.starts_with(panel) ? label : panel + ", " + label; }
 };
 
 struct Variant {

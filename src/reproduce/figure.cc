@@ -121,9 +121,10 @@ eval::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
 
 std::string FigureSvg(const Summary& summary, const PaperTable& paper) {
   const Experiment& experiment = *summary.experiment;
-  if (experiment.x_label.empty() || experiment.points.size() == 1) return RowsFigure(summary);
+  const std::vector<std::string> names = PanelNames(experiment);
+  if (experiment.x_label.empty() || names.size() == experiment.points.size()) return RowsFigure(summary);
   std::vector<eval::Panel> panels;
-  for (const std::string& name : PanelNames(experiment)) panels.push_back(OurPanel(summary, name));
+  for (const std::string& name : names) panels.push_back(OurPanel(summary, name));
   const eval::Panel theirs = PaperPanel(summary, paper);
   if (!theirs.series.empty()) panels.push_back(theirs);
   return eval::SvgFigure(Title(summary), panels);

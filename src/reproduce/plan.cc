@@ -35,8 +35,7 @@ class Planner {
  private:
   // The rate of the group that the variant shares at this point, tuned when it is the first of it.
   std::optional<double> Rate(Plan& plan, const Variant& variant, const Point& point) const {
-    const std::string group =
-        experiment_.tune_each ? StrCat(variant.tune, ", ", point.panel, " ", point.label) : variant.tune;
+    const std::string group = experiment_.tune_each ? StrCat(variant.tune, ", ", point.Name()) : variant.tune;
     for (const Tuning& tuning : plan.tuning) {
       if (tuning.group == group) return tuning.best;
     }

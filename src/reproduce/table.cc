@@ -49,8 +49,7 @@ Grid ByVariant(const Summary& summary) {
 Grid ByPoint(const Summary& summary) {
   const Experiment& experiment = *summary.experiment;
   Grid grid = {{"variant"}};
-  for (const Point& point : experiment.points)
-    grid[0].push_back(point.panel.empty() ? point.label : point.panel + ", " + point.label);
+  for (const Point& point : experiment.points) grid[0].push_back(point.Name());
   for (size_t v = 0; v < experiment.variants.size(); ++v) {
     std::vector<std::string> cells = {experiment.variants[v].name};
     for (size_t p = 0; p < experiment.points.size(); ++p) {
