@@ -6,21 +6,29 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/thread_pool.h"
+
 namespace lattice {
 
 // The numbers [0, count), cut into one stretch for each thread. A thread goes through its own from the first
 // to the last, so that what it fetches ahead is what it needs; then it takes the last ones of the others, so
 // that all end together.
 //
-//   stretches.Reset(count);
-//   pool.For(stretches.size(), 1, [&](int64_t thread, int64_t) {
-//     for (int64_t i; (i = stretches.Take(thread)) >= 0;) Work(i);
-//   });
+//   stretches.For(pool, count, [&](int64_t i) { Work(i); });
 class Stretches {
  public:
   explicit Stretches(int threads) : left_(static_cast<size_t>(threads)) {}
 
   int64_t size() const { return static_cast<int64_t>(left_.size()); }
+
+  // work(i) for every number, on the threads of the pool, which has as many. As ThreadPool::For.
+  template <typename Work>
+  void For(ThreadPool& pool, int64_t count, const Work& work) {
+    Reset(count);
+    pool.For(size(), 1, [&](int64_t thread, int64_t) {
+      for (int64_t i; (i = Take(thread)) >= 0;) work(i);
+    });
+  }
 
   // count < 2^32. Not while threads take from it.
   void Reset(int64_t count) {

@@ -34,10 +34,7 @@ TEST(Stretches, CoverEveryNumberOnce) {
     Stretches stretches(threads);
     for (const int64_t count : {0, 1, 4, 1000}) {
       std::vector<int> seen(static_cast<size_t>(count));
-      stretches.Reset(count);
-      pool.For(stretches.size(), 1, [&](int64_t thread, int64_t) {
-        for (int64_t i; (i = stretches.Take(thread)) >= 0;) ++seen[static_cast<size_t>(i)];
-      });
+      stretches.For(pool, count, [&](int64_t i) { ++seen[static_cast<size_t>(i)]; });
       EXPECT_EQ(seen, std::vector<int>(static_cast<size_t>(count), 1)) << count << " by " << threads;
     }
   }

@@ -28,7 +28,6 @@ bool Runs(const Isa& isa) {
 }
 
 std::string current;
-bool avx512 = false;
 
 void Apply(const std::string& name, const char* source) {
   std::string known;
@@ -38,7 +37,6 @@ void Apply(const std::string& name, const char* source) {
     if (name != isa.name) continue;
     hwy::GetChosenTarget().Update(isa.target);
     current = name;
-    avx512 = name == "avx512";
     return;
   }
   Fail("[isa] ", source, " is '", name, "', but this CPU can run: ", known);
@@ -71,7 +69,7 @@ std::string CurrentIsa() {
 
 bool UsesAvx512() {
   InitIsa();
-  return avx512;
+  return current == "avx512";
 }
 
 void SetIsa(const std::string& name) {

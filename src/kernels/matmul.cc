@@ -115,11 +115,14 @@ void Rows(const MatMul& p, const float* w, int64_t row, int64_t first, int64_t l
 }
 
 void ProductF32(const MatMul& p, int64_t first, int64_t last) {
-  constexpr int64_t kCacheBytes = 384 << 10;
+  constexpr int64_t kCachedRows = 64;
   const float* w = static_cast<const float*>(p.w.data);
-  OverProductBlocks(
-      p.count, kCacheBytes / (p.w.cols * static_cast<int64_t>(sizeof(float))), kColumns, first, last,
-      [&](auto r, int64_t row, int64_t m, int64_t end) { Rows<r()>(p, w + row * p.w.cols, row, m, end); });
+  OverBlocks(p.count, p.w.cols * static_cast<int64_t>(sizeof(float)), kColumns, kCachedRows, first, last,
+             [&](int64_t row, int64_t stop, int64_t m, int64_t end) {
+               // One row of x is bound by memory, which is read fastest as one stream.
+               for (; p.count > 1 && row + 4 <= stop; row += 4) Rows<4>(p, w + row * p.w.cols, row, m, end);
+               for (; row < stop; ++row) Rows<1>(p, w + row * p.w.cols, row, m, end);
+             });
 }
 
 // The two columns of words of bf16.

@@ -40,11 +40,10 @@ struct WeightMatrix {
 // (the last tile has what is left) are interleaved as the rows of a panel are: word 0 of all, then word 1,
 // and so on. What there is for every block of kBlock columns stands in the same order.
 struct RowWords {
-  int64_t count = 0;         // rows
-  uint32_t* data = nullptr;  // [count, words]
-  float* scales = nullptr;   // int8: [count, Blocks(cols)]; x[m,c] = scale of its block times its integer
-  int32_t* offsets =
-      nullptr;  // int8: [count, Blocks(cols)], -128 times the sum of a block, for panels are q + 128
+  int64_t count = 0;           // rows
+  uint32_t* data = nullptr;    // [count, words]
+  float* scales = nullptr;     // int8: [count, Blocks(cols)]; x[m,c] = scale of its block times its integer
+  int32_t* offsets = nullptr;  // int8: as scales; -128 times the sum of a block, for panels are q + 128
 
   static constexpr int64_t kTile = 8, kBlock = 64;
   static constexpr int64_t Blocks(int64_t cols) { return (cols + kBlock - 1) / kBlock; }

@@ -9,6 +9,7 @@
 
 #include "kernels/fetch_ahead.h"
 #include "kernels/matmul.h"
+#include "kernels/product_blocks.h"
 
 namespace lattice::kernels {
 
@@ -23,16 +24,12 @@ struct PanelShare {
 constexpr int64_t kAheadWords = 4;
 
 // Calls tile(C, share, m, ahead) for every panel that has rows of [first, last) and rows [m, m + C) of x; C
-// is a std::integral_constant, the size of a tile of RowWords. As many rows of x as the L2 cache holds stay
-// there while panels go by; if that is not all of them, panels come in blocks that stay there too.
+// is a std::integral_constant, the size of a tile of RowWords.
 template <class Tile>
 void OverPanels(const MatMul& p, int64_t first, int64_t last, const Tile& tile) {
   constexpr int kColumns = RowWords::kTile;
-  constexpr int64_t kCacheBytes = 384 << 10, kCachedPanels = 2;
+  constexpr int64_t kCachedPanels = 2;
   const int64_t bytes = PanelBytes(p.w.format, p.w.cols), words = WordsOf(p.w.format, p.w.cols);
-  const int64_t block = std::max<int64_t>(1, kCacheBytes / (4 * words * kColumns)) * kColumns;
-  const int64_t begin = first / kPanelRows, end = PanelsOf(last);
-  const int64_t step = p.count <= block ? std::max<int64_t>(1, end - begin) : kCachedPanels;
   const auto rows = [&](int64_t panel, int64_t m, int64_t stop) {
     const char* data = static_cast<const char*>(p.w.data) + panel * bytes;
     const int64_t row = panel * kPanelRows;
@@ -47,12 +44,10 @@ void OverPanels(const MatMul& p, int64_t first, int64_t last, const Tile& tile) 
     }
     (std::make_integer_sequence<int, kColumns - 1>());
   };
-  for (int64_t outer = begin; outer < end; outer += step) {
-    for (int64_t m = 0; m < p.count; m += block) {
-      for (int64_t panel = outer; panel < std::min(end, outer + step); ++panel)
-        rows(panel, m, std::min(p.count, m + block));
-    }
-  }
+  OverBlocks(p.count, 4 * words, kColumns, kCachedPanels, first / kPanelRows, PanelsOf(last),
+             [&](int64_t panel, int64_t stop, int64_t m, int64_t end) {
+               for (; panel < stop; ++panel) rows(panel, m, end);
+             });
 }
 
 }  // namespace lattice::kernels

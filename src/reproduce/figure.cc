@@ -39,23 +39,25 @@ eval::Spread PaperSpread(const Row& row) {
   return {{*row.paper}, *row.paper, train::Fixed(*row.paper, 2)};
 }
 
+eval::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& title,
+                       eval::Spread (*spread)(const Row&)) {
+  eval::RowsPanel panel{title, summary.experiment->y_label, {}};
+  for (size_t v = 0; v < summary.experiment->variants.size(); ++v) {
+    const Row* row = summary.Find(v, point);
+    panel.rows.push_back(row == nullptr ? eval::Spread{} : spread(*row));
+  }
+  return panel;
+}
+
 std::string RowsFigure(const Summary& summary) {
   const Experiment& experiment = *summary.experiment;
   std::vector<std::string> names;
-  std::vector<eval::RowsPanel> panels;
-  eval::RowsPanel paper{"in the paper", experiment.y_label, {}};
   for (const Variant& variant : experiment.variants) names.push_back(variant.name);
-  for (size_t p = FirstShown(experiment); p < experiment.points.size(); ++p) {
-    eval::RowsPanel& panel =
-        panels.emplace_back(PanelTitle(experiment, experiment.points[p]), experiment.y_label);
-    paper.rows.clear();
-    for (size_t v = 0; v < names.size(); ++v) {
-      const Row* row = summary.Find(v, p);
-      panel.rows.push_back(row == nullptr ? eval::Spread{} : OurSpread(*row));
-      paper.rows.push_back(row == nullptr ? eval::Spread{} : PaperSpread(*row));
-    }
-  }
-  if (summary.HasPaper()) panels.push_back(paper);
+  const size_t count = experiment.points.size();
+  std::vector<eval::RowsPanel> panels;
+  for (size_t p = FirstShown(experiment); p < count; ++p)
+    panels.push_back(RowsAt(summary, p, PanelTitle(experiment, experiment.points[p]), OurSpread));
+  if (summary.HasPaper()) panels.push_back(RowsAt(summary, count - 1, "in the paper", PaperSpread));
   return eval::SvgRows(Title(summary), names, panels);
 }
 

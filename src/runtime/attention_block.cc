@@ -40,7 +40,7 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
       }
     });
   }
-  Project([](int64_t, int64_t) {}, y, rows_, {{&b.out, t}});
+  Project(y, rows_, {{&b.out, t}});
   AddToStream(t);
 }
 

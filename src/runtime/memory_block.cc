@@ -200,7 +200,7 @@ void Pass::MakeGates(const BlockParts& b) {
     case model::ForgetGate::kSlots: {
       const int64_t width = b.mu.weight.rows;
       float* slots = w_.mu.Get(rows_ * width);
-      Project([](int64_t, int64_t) {}, w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
+      Project(w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
       OverRows(rows_, [&](int64_t first, int64_t last) {
         AddBias(b.mu.bias, last - first, width, slots + first * width);
         for (int64_t row = first; row < last; ++row)

@@ -125,19 +125,16 @@ void Pass::Multiply(std::initializer_list<Projection> all, const StateShare& bes
     products[count] = w_.activations.Times(w, projection.y);
     ends[count++] = total += w.rows;
   }
-  constexpr int64_t piece = kernels::kPanelRows;
-  const int64_t count_of_pieces = (total + piece - 1) / piece;
-  w_.stretches.Reset(count_of_pieces);
-  threads_.For(w_.stretches.size(), 1, [&](int64_t thread, int64_t) {
-    for (int64_t taken; (taken = w_.stretches.Take(thread)) >= 0;) {
-      const int64_t first = taken * piece, last = std::min(total, first + piece);
-      int64_t begin = 0;
-      for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
-        if (first >= ends[i]) continue;
-        kernels::MatMul product = products[i];
-        if (last == std::min(last, ends[i])) product.beside = PartOf(beside, taken, count_of_pieces);
-        kernels::MatMulRows(product, std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
-      }
+  constexpr int64_t kPiece = kernels::kPanelRows;
+  const int64_t pieces = (total + kPiece - 1) / kPiece;
+  w_.stretches.For(threads_, pieces, [&](int64_t piece) {
+    const int64_t first = piece * kPiece, last = std::min(total, first + kPiece);
+    int64_t begin = 0;
+    for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
+      if (first >= ends[i]) continue;
+      kernels::MatMul product = products[i];
+      if (last <= ends[i]) product.beside = PartOf(beside, piece, pieces);
+      kernels::MatMulRows(product, std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
     }
   });
 }

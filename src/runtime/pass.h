@@ -115,6 +115,10 @@ class Pass {
     });
     Multiply(all, beside);
   }
+  // x is there already.
+  void Project(const float* x, int64_t rows, std::initializer_list<Projection> all) {
+    Project([](int64_t, int64_t) {}, x, rows, all);
+  }
   void StartProducts(const float* x, int64_t rows, std::initializer_list<Projection> all);
   void Multiply(std::initializer_list<Projection> all, const StateShare& beside);
   // Part i of `parts` of a share, or as much of it as lies in one session.

@@ -74,16 +74,13 @@ void Recurrence::Run(std::span<const Segment> segments, ThreadPool& threads, Str
   constexpr int64_t kManyTokens = 32;
   const bool prompt = !segments.empty() && segments[0].count > kManyTokens;
   const int64_t piece = prompt ? 1 : std::clamp<int64_t>(cells / (2 * threads.threads()), 1, 6);
-  stretches.Reset((cells + piece - 1) / piece);
-  threads.For(stretches.size(), 1, [&](int64_t thread, int64_t) {
-    for (int64_t taken; (taken = stretches.Take(thread)) >= 0;) {
-      int64_t first = taken * piece;
-      const int64_t last = std::min(cells, first + piece);
-      while (first < last) {
-        const int64_t problem = first / heads, end = std::min(last, (problem + 1) * heads);
-        run(problems[static_cast<size_t>(problem)], first - problem * heads, end - problem * heads);
-        first = end;
-      }
+  stretches.For(threads, (cells + piece - 1) / piece, [&](int64_t taken) {
+    int64_t first = taken * piece;
+    const int64_t last = std::min(cells, first + piece);
+    while (first < last) {
+      const int64_t problem = first / heads, end = std::min(last, (problem + 1) * heads);
+      run(problems[static_cast<size_t>(problem)], first - problem * heads, end - problem * heads);
+      first = end;
     }
   });
 }

@@ -55,6 +55,22 @@ void HashSamples(io::Sha256& hash, const void* data, int64_t bytes) {
   }
 }
 
+// A row of `cols` values as float32; `scale` is that of int8.
+void WidenValues(WeightFormat format, const void* values, float scale, int64_t cols, float* out) {
+  switch (format) {
+    case WeightFormat::kF32:
+      std::memcpy(out, values, static_cast<size_t>(cols) * sizeof(float));
+      break;
+    case WeightFormat::kBf16:
+      kernels::WidenBf16(static_cast<const uint16_t*>(values), cols, out);
+      break;
+    case WeightFormat::kInt8:
+      for (int64_t i = 0; i < cols; ++i)
+        out[i] = scale * static_cast<float>(static_cast<const int8_t*>(values)[i]);
+      break;
+  }
+}
+
 }  // namespace
 
 void WidenTensor(const io::TensorView& tensor, float* out) {
@@ -156,19 +172,8 @@ Weights::StoredMatrix Weights::AsStored(const model::TensorInfo& info) const {
 }
 
 void Weights::StoredMatrix::Widen(int64_t row, float* out) const {
-  const std::byte* from = data + row * cols * kernels::WeightBytes(format);
-  switch (format) {
-    case WeightFormat::kF32:
-      std::memcpy(out, from, static_cast<size_t>(cols) * sizeof(float));
-      break;
-    case WeightFormat::kBf16:
-      kernels::WidenBf16(reinterpret_cast<const uint16_t*>(from), cols, out);
-      break;
-    case WeightFormat::kInt8:
-      for (int64_t i = 0; i < cols; ++i)
-        out[i] = scales[row] * static_cast<float>(static_cast<int8_t>(from[i]));
-      break;
-  }
+  WidenValues(format, data + row * cols * kernels::WeightBytes(format), scales == nullptr ? 1 : scales[row],
+              cols, out);
 }
 
 WeightMatrix Weights::Converted(const StoredMatrix& from) {
@@ -255,12 +260,7 @@ void WidenRow(const WeightMatrix& matrix, int64_t row, float* out) {
   }
   void* values = kernels::ThreadArena(static_cast<size_t>(matrix.cols * kernels::WeightBytes(matrix.format)));
   kernels::UnpackRow(matrix.format, matrix.data, row, matrix.cols, values);
-  if (matrix.format == WeightFormat::kBf16) {
-    kernels::WidenBf16(static_cast<const uint16_t*>(values), matrix.cols, out);
-    return;
-  }
-  const auto* bytes = static_cast<const int8_t*>(values);
-  for (int64_t i = 0; i < matrix.cols; ++i) out[i] = matrix.scales[row] * bytes[i];
+  WidenValues(matrix.format, values, matrix.scales == nullptr ? 1 : matrix.scales[row], matrix.cols, out);
 }
 
 }  // namespace lattice::runtime
