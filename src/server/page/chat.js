@@ -68,6 +68,7 @@ export class Chat {
         announce(piece);
       }
     });
+    shown.textContent = answer.content; // the last frame may still be to come
     shown.parentElement.classList.remove("writing");
     this.stopper = null;
     this.#showBusy();
