@@ -19,9 +19,8 @@ template <int kParts>
 struct UpdateOf {
   template <int NV, typename T>
   struct Pass {
-    template <class Done>
     static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* A, const T* B,
-                               const T* h, const T* q, T* S_new, T* y, T* partial, const Done& done) {
+                               const T* h, const T* q, T* S_new, T* y, T* norms) {
       constexpr size_t N = kLanes<T>;
       Vec<T> hs[NV], ys[NV];
       for (int j = 0; j < NV; ++j) {
@@ -45,7 +44,7 @@ struct UpdateOf {
           }
           return SumRows<T>(acc);
         });
-        if constexpr (kParts & kMeasure) FinishSums(col, col + NV * N, stride, i, sums, partial, done);
+        if constexpr (kParts & kMeasure) KeepSums(col, i, sums, norms);
       }
       if constexpr (kParts & kRead) {
         for (int j = 0; j < NV; ++j) Store(ys[j], y + col + j * N);
@@ -54,44 +53,38 @@ struct UpdateOf {
   };
 };
 
-// S_new = diag(A) S - B h^T; with kRead y = q @ S_new; with kMeasure done(i, |S_new,i|^2). S_new may be S.
-template <int kParts, typename T, class Done>
+// S_new = diag(A) S - B h^T; with kRead y = q @ S_new; with kMeasure norms_i = |S_new,i|^2. S_new may be S.
+template <int kParts, typename T>
 HWY_INLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h, const T* q,
-                       T* S_new, T* y, T* partial, const Done& done) {
-  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, partial, done);
+                       T* S_new, T* y, T* norms) {
+  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, norms);
 }
 
 template <int NV, typename T>
 struct PullPass {
-  template <class Done>
   static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* B, const T* h,
-                             const T* G, T* dA, T* dB, T* dh, const Done& done) {
+                             const T* G, T* dA, T* dB, T* dh) {
     constexpr size_t N = kLanes<T>;
     Vec<T> hs[NV], dhs[NV];
     for (int j = 0; j < NV; ++j) {
       hs[j] = Load(h + col + j * N);
       dhs[j] = hn::Zero(Tag<T>());
     }
-    const bool last = col + NV * N == stride;
-    for (size_t i = 0; i < rows; i += N) {
-      // Sums of kGroup rows are put where they belong; gathering two vectors of them needs too many
-      // registers.
-      for (size_t first = i; first < i + N; first += kGroup<T>) {
-        Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
-        LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
-          const size_t at = (first + r) * stride + col;
-          const auto b = Set(B[first + r]);
-          for (int j = 0; j < NV; ++j) {
-            const auto g = Load(G + at + j * N), s = Load(S + at + j * N);
-            acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
-            acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
-            dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
-          }
+    // Sums of kGroup rows are put where they belong; gathering two vectors of them needs too many registers.
+    for (size_t first = 0; first < rows; first += kGroup<T>) {
+      Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
+      LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
+        const size_t at = (first + r) * stride + col;
+        const auto b = Set(B[first + r]);
+        for (int j = 0; j < NV; ++j) {
+          const auto g = Load(G + at + j * N), s = Load(S + at + j * N);
+          acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
+          acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
+          dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
         }
-        PutSums<T>(acc_A, col == 0, dA + first);
-        PutSums<T>(acc_B, col == 0, dB + first);
       }
-      if (last) done(i, LoadSums(dA + i), LoadSums(dB + i));
+      PutSums<T>(acc_A, col == 0, dA + first);
+      PutSums<T>(acc_B, col == 0, dB + first);
     }
     for (int j = 0; j < NV; ++j) Store(dhs[j], dh + col + j * N);
   }
@@ -101,14 +94,14 @@ struct PullPass {
 inline constexpr int kPullColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
 
 // The adjoint of Update up to the state itself, from G, the gradient of S_new:
-//   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i,   and done(i, dA, dB) a vector of slots.
+//   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i
 //
 // S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
 // twice the time, which is why dq_i = <S_new,i, dy> is left to the Push of the token after, where S_new is S.
-template <typename T, class Done>
+template <typename T>
 HWY_INLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G, T* dA, T* dB,
-                     T* dh, const Done& done) {
-  OverTiles<PullPass, kPullColumns, T>(stride, S, rows, B, h, G, dA, dB, dh, done);
+                     T* dh) {
+  OverTiles<PullPass, kPullColumns, T>(stride, S, rows, B, h, G, dA, dB, dh);
 }
 
 // Which terms the gradient of the old state has besides diag(A) G; kQuery: see Push.
@@ -135,31 +128,29 @@ struct PushOf {
         if constexpr (kParts & kQuery) dys[j] = Load(x.dy + col + j * N);
       }
       const T *A = x.A, *P = x.P, *W = x.W, *E = x.E, *Q = x.q;
-      for (size_t i = 0; i < rows; i += N) {
-        for (size_t first = i; first < i + N; first += kGroup<T>) {
-          Vec<T> acc[kGroup<T>];
-          LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
-            const size_t row = first + r, at = row * stride + col;
-            const auto a = Set(A[row]);
-            const auto p = (kParts & kDots) ? Set(P[row]) : a;
-            const auto w = (kParts & kReads) ? Set(W[row]) : a;
-            const auto e = (kParts & kScales) ? Set(E[row]) : a;
-            const auto q = (kParts & kQuery) ? Set(Q[row]) : a;
-            for (int j = 0; j < NV; ++j) {
-              const auto s = (kParts & (kScales | kQuery)) ? Load(S + at + j * N) : a;
-              auto g = hn::Mul(a, Load(G + at + j * N));
-              if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
-              if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
-              if constexpr (kParts & kScales) g = hn::MulAdd(e, s, g);
-              if constexpr (kParts & kQuery) {
-                g = hn::MulAdd(q, dys[j], g);
-                acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
-              }
-              Store(g, G + at + j * N);
+      for (size_t first = 0; first < rows; first += kGroup<T>) {
+        Vec<T> acc[kGroup<T>];
+        LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
+          const size_t row = first + r, at = row * stride + col;
+          const auto a = Set(A[row]);
+          const auto p = (kParts & kDots) ? Set(P[row]) : a;
+          const auto w = (kParts & kReads) ? Set(W[row]) : a;
+          const auto e = (kParts & kScales) ? Set(E[row]) : a;
+          const auto q = (kParts & kQuery) ? Set(Q[row]) : a;
+          for (int j = 0; j < NV; ++j) {
+            const auto s = (kParts & (kScales | kQuery)) ? Load(S + at + j * N) : a;
+            auto g = hn::Mul(a, Load(G + at + j * N));
+            if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
+            if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
+            if constexpr (kParts & kScales) g = hn::MulAdd(e, s, g);
+            if constexpr (kParts & kQuery) {
+              g = hn::MulAdd(q, dys[j], g);
+              acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
             }
+            Store(g, G + at + j * N);
           }
-          if constexpr (kParts & kQuery) PutSums<T>(acc, col == 0, x.dq + first);
         }
+        if constexpr (kParts & kQuery) PutSums<T>(acc, col == 0, x.dq + first);
       }
     }
   };

@@ -35,28 +35,20 @@ struct Dims {
   }
 };
 
-// Lengths of the slots: s_i = sqrt(|S_i|^2 + eps^2) and 1 / s_i.
+// Lengths of the slots, s_i = sqrt(|S_i|^2 + eps^2).
 template <typename T>
 struct Lengths {
   static constexpr T kEps2 = T(1e-12);
-  T *s, *inv;
+  T* norms;  // |S_i|^2, measured by the pass that made the state
+  T* inv;    // 1 / s_i
+  T* miss;   // what inv misses by rounding, (|S_i|^2 + eps^2) inv_i^2 - 1
 
-  // As a pass measures |S_i|^2.
-  HWY_INLINE void operator()(size_t i, Vec<T> norms) const {
-    const auto length = hn::Sqrt(hn::Add(norms, Set(kEps2)));
-    Store(length, s + i);
-    Store(hn::Div(Set(T(1)), length), inv + i);
-  }
-};
+  HWY_INLINE Vec<T> Squared(size_t i) const { return hn::Add(Load(norms + i), Set(kEps2)); }
 
-// And what these two miss by rounding, (|S_i|^2 + eps^2) / s_i^2 - 1.
-template <typename T>
-struct ExactLengths : Lengths<T> {
-  T* miss;
-
-  HWY_INLINE void operator()(size_t i, Vec<T> norms) const {
-    Lengths<T>::operator()(i, norms);
-    const auto n = hn::Add(norms, Set(Lengths<T>::kEps2)), inverse = Load(this->inv + i);
+  // Sets inv and miss of a vector of slots; returns inv.
+  HWY_INLINE Vec<T> Invert(size_t i) const {
+    const auto n = Squared(i), inverse = hn::Div(Set(T(1)), hn::Sqrt(n));
+    Store(inverse, inv + i);
 #if HWY_TARGET == HWY_SCALAR  // no fused multiplication
     const double exact = hn::GetLane(inverse);
     miss[i] = static_cast<T>(hn::GetLane(n) * exact * exact - 1);
@@ -64,6 +56,7 @@ struct ExactLengths : Lengths<T> {
     const auto square = hn::Mul(inverse, inverse), lost = hn::MulSub(inverse, inverse, square);
     Store(hn::MulAdd(n, lost, hn::MulSub(n, square, Set(T(1)))), miss + i);
 #endif
+    return inverse;
   }
 };
 
@@ -80,9 +73,9 @@ struct Token {
 // what the rule wants to remember for the adjoint.
 template <typename T>
 struct Step {
-  static constexpr int kAux = 9, kScalars = 8;
-  ExactLengths<T> lengths;  // of the old state's slots [kMeasures]
-  T* z;                     // w @ S [kReads]
+  static constexpr int kAux = 8, kScalars = 8;
+  Lengths<T> lengths;  // of the old state's slots [kMeasures]
+  T* z;                // w @ S [kReads]
   T *A, *B, *h;
   T* aux[kAux];  // vectors over slots, or over the width where that is longer
   T scalar[kScalars];
@@ -94,7 +87,6 @@ struct StepGrad {
   T *dA, *dB, *dh;              // of the step; a rule may go on in dh
   T *dq, *dk, *dv, *dmu_slots;  // of the inputs
   T *P, *dz, *E;                // terms of the old state's gradient, see Push
-  T* sums[3];                   // a vector each, for the rule
   T dgamma, dmu, dlam, digate, dfgate;
 };
 
@@ -103,7 +95,7 @@ class Workspace {
  public:
   // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
   Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
-    constexpr size_t kVectors = 2 * 4 + 4 + 13, kOfStep = 7 + Step<T>::kAux;
+    constexpr size_t kVectors = 2 * 4 + 3 + 10, kOfStep = 7 + Step<T>::kAux;
     const size_t vectors = kVectors + (depth + 1) * kOfStep;
     T* base =
         static_cast<T*>(ThreadArena((vectors * Longest() + (depth + 1 + cells) * dims.Matrix()) * sizeof(T)));
@@ -111,33 +103,18 @@ class Workspace {
     for (auto& copy : copies) copy = {Vector(), Vector(), Vector(), Vector()};
     y = Vector();
     dy = Vector();
-    partial = Vector();
     ones = Vector();
     for (size_t i = 0; i <= depth; ++i) {
       Step<T>& step = steps[i];
-      step.lengths = {{Vector(), Vector()}, Vector()};
+      step.lengths = {Vector(), Vector(), Vector()};
       step.z = Vector();
       step.A = Vector();
       step.B = Vector();
       step.h = Vector();
       for (T*& aux : step.aux) aux = Vector();
     }
-    grad = {Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            Vector(),
-            {Vector(), Vector(), Vector()},
-            0,
-            0,
-            0,
-            0,
-            0};
+    grad = {Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(),
+            Vector(), Vector(), 0,        0,        0,        0,        0};
     std::memset(static_cast<void*>(base), 0, (next_ - base) * sizeof(T));
     Fill(T(1), dims.rows, ones);
     states_ = next_;
@@ -155,7 +132,6 @@ class Workspace {
     T *q, *k, *v, *mu_slots;
   } copies[2];
   T *y, *dy;
-  T* partial;  // row sums of rows longer than a tile
   T* ones;
   Step<T> steps[kBlock + 1];
   StepGrad<T> grad;

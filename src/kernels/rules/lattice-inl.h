@@ -22,24 +22,6 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 enum class Objective { kDec, kEnc, kSim };
 
-// A number as the sum of what a T holds and what it lost.
-template <typename T>
-struct Exact {
-  Vec<T> high, low;
-};
-
-template <typename T>
-HWY_INLINE Exact<T> AddExactly(Vec<T> x, Vec<T> y) {
-  const auto sum = hn::Add(x, y), part = hn::Sub(sum, x);
-  return {sum, hn::Add(hn::Sub(x, hn::Sub(sum, part)), hn::Sub(y, part))};
-}
-
-template <typename T>
-HWY_INLINE Exact<T> MulExactly(Vec<T> x, Vec<T> y) {
-  const auto product = hn::Mul(x, y);
-  return {product, hn::MulSub(x, y, product)};
-}
-
 template <typename T, Objective kObjective>
 struct LatticeRule : RuleBase<T> {
   static constexpr bool kMeasures = true;
@@ -51,13 +33,14 @@ struct LatticeRule : RuleBase<T> {
   using RuleBase<T>::d;
   using RuleBase<T>::p;
 
-  enum Aux { kA, kCh, kR, kBeta, kWeight };
+  enum Aux { kA, kCh, kR, kBeta };
 
-  // Dec reads z = k@Phi.
-  HWY_INLINE const T* Weights(const Token<T>&, const Step<T>& step) const { return step.aux[kWeight]; }
-  HWY_INLINE void Weigh(const Token<T>& x, Step<T>& step) {
+  // Dec reads z = k@Phi, and its ch is k/s as well.
+  HWY_INLINE const T* Weights(const Token<T>&, const Step<T>& step) const { return step.aux[kCh]; }
+  HWY_INLINE void Begin(const Token<T>& x, Step<T>& step) {
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      Store(hn::Mul(Load(x.k + i), Load(step.lengths.inv + i)), step.aux[kWeight] + i);
+      const auto inv = step.lengths.Invert(i);
+      if constexpr (!kEnc) Store(hn::Mul(Load(x.k + i), inv), step.aux[kCh] + i);
     }
   }
 
@@ -71,32 +54,62 @@ struct LatticeRule : RuleBase<T> {
       Store(kEnc ? v : kDec ? hn::Sub(Load(step.z + j), v) : hn::Neg(v), step.h + j);
     }
     const auto hh = Set(Dot(step.h, step.h, d.stride));
+    RowDots(S, d.rows, d.stride, step.h, step.aux[kA]);
     auto worst = Set(T(-1));
-    RowDots(S, d.rows, d.stride, step.h, step.aux[kA],
-            [&](size_t i, Vec<T> dots) HWY_ATTR { worst = hn::Max(worst, Aim(i, dots, hh, x, step)); });
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) Coefficients(i, x, token, step);
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) worst = hn::Max(worst, Aim(i, hh, x, token, step));
     if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) Refine(S, hh, x, token, step);
   }
 
-  // a, ch and r of a vector of slots; returns their Excess.
-  HWY_INLINE Vec<T> Aim(size_t i, Vec<T> dots, Vec<T> hh, const Token<T>& x, Step<T>& step) {
-    const auto inv = Load(step.lengths.inv + i), k = Load(x.k + i);
-    const auto a = hn::Mul(dots, inv);
-    const auto ch = hn::Mul(kEnc ? hn::Sub(a, k) : k, inv);
+  // A vector of slots from a, which stands as <S_i, h> yet, to A and B; returns their Excess.
+  HWY_INLINE Vec<T> Aim(size_t i, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
+    const auto inv = Load(step.lengths.inv + i), a = hn::Mul(Load(step.aux[kA] + i), inv);
+    const auto ch = kEnc ? hn::Mul(hn::Sub(a, Load(x.k + i)), inv) : Load(step.aux[kCh] + i);
     const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, hh));
+    const auto g = hn::Mul(Set(x.gamma), ch), gi = hn::Mul(g, inv);
     Store(a, step.aux[kA] + i);
-    Store(ch, step.aux[kCh] + i);
     Store(r, step.aux[kR] + i);
-    return Excess(i, hh, x, step);
+    if constexpr (kEnc) Store(ch, step.aux[kCh] + i);
+    if (token) return Normalize(i, a, r, g, gi, hh, x, step);
+    Store(Set(T(1)), step.aux[kBeta] + i);
+    Store(hn::MulAdd(gi, a, Set(x.mu)), step.A + i);
+    Store(g, step.B + i);
+    return Set(T(-1));
+  }
+
+  // w = mu^2 + (g/s)^2 r, beta = 1 / sqrt(w), A = beta (mu + g a/s) and B = beta g, where g = gamma ch.
+  //
+  // A slot's length is never corrected later, so the rounding of A adds up over the tokens: computed plainly
+  // in float32, lengths wandered by 1.3e-4 over 2^20 tokens. Therefore the new slot's length is computed from
+  // A and B as they are, and both are scaled by what it lacks; A then carries one rounding, its last. With it
+  // goes what 1/s misses, |S_i|^2 / s_i^2 = 1 + miss: just below 1 it is always rounded up (1.6e-4 over
+  // 65,536 tokens with long values).
+  HWY_INLINE Vec<T> Normalize(size_t i, [[maybe_unused]] Vec<T> a, Vec<T> r, [[maybe_unused]] Vec<T> g,
+                              Vec<T> gi, Vec<T> hh, const Token<T>& x, Step<T>& step) {
+    const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, r, Set(x.mu * x.mu));
+#if HWY_TARGET == HWY_SCALAR  // what a product loses is not known
+    WideCoefficients(i, x, /*token=*/true, /*measured=*/false, step);
+#else
+    const auto one = Set(T(1)), beta = hn::Div(one, hn::Sqrt(w));
+    const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.mu))), B = hn::Mul(beta, g), Bi = hn::Mul(beta, gi);
+    // The new length, squared and over s^2, is (A - a B/s)^2 + r (B/s)^2 + miss A^2; it should be 1 + miss.
+    const auto along = hn::Mul(Bi, a), rest = hn::Sub(A, along);
+    const auto low = hn::Sub(hn::Sub(hn::Sub(A, rest), along), hn::MulSub(Bi, a, along));
+    const auto square = hn::Mul(rest, rest), lost = hn::MulSub(rest, rest, square);
+    auto lack = hn::NegMulAdd(hn::Add(rest, rest), low, hn::Sub(hn::Sub(one, square), lost));
+    lack = hn::NegMulAdd(hn::Mul(Bi, Bi), r, lack);
+    lack = hn::MulAdd(Load(step.lengths.miss + i), hn::NegMulAdd(A, A, one), lack);
+    const auto half = hn::Mul(lack, Set(T(0.5)));
+    Store(beta, step.aux[kBeta] + i);
+    Store(hn::MulAdd(A, half, A), step.A + i);
+    Store(hn::MulAdd(B, half, B), step.B + i);
+#endif
+    return Excess(gi2, w, hh);
   }
 
   // Positive where r_i is not good enough. It carries an error of an ulp of |h|^2, which matters where that
-  // is large against the length of the new slot: (g/s)^2 |h|^2 > 8 w with g = gamma ch and w as in
-  // Coefficients. A w near the end of the range counts too, and one of zero.
-  HWY_INLINE Vec<T> Excess(size_t i, Vec<T> hh, const Token<T>& x, const Step<T>& step) const {
-    const auto ch = Load(step.aux[kCh] + i), inv = Load(step.lengths.inv + i);
-    const auto gi = hn::Mul(hn::Mul(Set(x.gamma), ch), inv), gi2 = hn::Mul(gi, gi);
-    const auto w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.mu * x.mu));
+  // is large against the length of the new slot: (g/s)^2 |h|^2 > 8 w. A w near the end of the range counts
+  // too, and one of zero.
+  static HWY_INLINE Vec<T> Excess(Vec<T> gi2, Vec<T> w, Vec<T> hh) {
     const auto excess = hn::NegMulAdd(Set(T(8)), w, hn::Mul(gi2, hh));
     const auto in_range = hn::And(hn::Lt(w, Set(T(1e30))), hn::Gt(w, Set(T(1e-30))));
     return hn::IfThenElse(in_range, excess, Set(T(1)));
@@ -107,7 +120,9 @@ struct LatticeRule : RuleBase<T> {
   HWY_NOINLINE void Refine(const T* S, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
     HWY_ALIGN T excess[kLanes<T>];
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      Store(Excess(i, hh, x, step), excess);
+      const auto gi = hn::Mul(hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i)), Load(step.lengths.inv + i));
+      const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.mu * x.mu));
+      Store(Excess(gi2, w, hh), excess);
       for (size_t row = i; row < i + kLanes<T>; ++row) {
         if (!(excess[row - i] > T(0))) continue;
         const T a = step.aux[kA][row], inv = step.lengths.inv[row];
@@ -115,43 +130,6 @@ struct LatticeRule : RuleBase<T> {
         WideCoefficients(row, x, token, /*measured=*/true, step);
       }
     }
-  }
-
-  // A, B and beta = 1 / sqrt(w), w = mu^2 + (gamma ch / s)^2 r, of one vector of slots.
-  //
-  // A slot's length is never corrected later, so the rounding of A adds up over the tokens: computed plainly
-  // in float32, lengths wandered by 1.3e-4 over 2^20 tokens. Here A carries one rounding, its last; what the
-  // operations before it lost is computed and added. So is what 1/s misses: just below 1 it is always rounded
-  // up (1.6e-4 over 65,536 tokens with long values). With |S_i|^2 / s_i^2 = 1 + miss the new slot has not w
-  // but w + miss (u^2 - w), u = A / beta.
-  HWY_INLINE void Coefficients(size_t i, const Token<T>& x, bool token, Step<T>& step) {
-#if HWY_TARGET == HWY_SCALAR  // what a product loses is not known
-    WideCoefficients(i, x, token, /*measured=*/false, step);
-#else
-    const auto inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i);
-    const auto one = Set(T(1)), mu = Set(x.mu);
-    const auto g = hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i)), gi = hn::Mul(g, inv);
-    if (!token) {
-      Store(one, step.aux[kBeta] + i);
-      Store(hn::Add(mu, hn::Mul(gi, a)), step.A + i);
-      Store(g, step.B + i);
-      return;
-    }
-    const Exact<T> u = AddExactly<T>(mu, hn::Mul(gi, a));
-    const Exact<T> mu2 = MulExactly<T>(mu, mu);
-    Exact<T> w = AddExactly<T>(mu2.high, hn::Mul(hn::Mul(gi, gi), Load(step.aux[kR] + i)));
-    w.low = hn::Add(w.low, mu2.low);
-    w.low = hn::MulAdd(Load(step.lengths.miss + i), hn::MulSub(u.high, u.high, w.high), w.low);
-    const auto beta = hn::Div(one, hn::Sqrt(w.high));
-    const Exact<T> beta2 = MulExactly<T>(beta, beta), A = MulExactly<T>(u.high, beta);
-    // 1 - w beta^2, twice what beta lacks relatively
-    auto lack = hn::NegMulAdd(w.high, beta2.high, one);
-    lack = hn::NegMulAdd(w.high, beta2.low, hn::NegMulAdd(w.low, beta2.high, lack));
-    const auto half = hn::Mul(lack, Set(T(0.5))), B = hn::Mul(beta, g);
-    Store(beta, step.aux[kBeta] + i);
-    Store(hn::Add(A.high, hn::MulAdd(A.high, half, hn::MulAdd(u.low, beta, A.low))), step.A + i);
-    Store(hn::MulAdd(B, half, B), step.B + i);
-#endif
   }
 
   HWY_INLINE T Residual(const T* slot, T a, T inv, const T* h) const {
@@ -176,24 +154,35 @@ struct LatticeRule : RuleBase<T> {
     step.B[i] = static_cast<T>(beta * g);
   }
 
-  // Sums over slots under way live in scratch, a vector each; kDhh is the gradient of |h|^2.
-  enum Sums { kDmu, kDgamma, kDhh };
+  // What the gradients of all slots add up to; hh is that of |h|^2.
+  struct Sums {
+    Vec<T> mu, gamma, hh;
+  };
 
-  HWY_INLINE void BeginAdjoint(StepGrad<T>& g) {
-    for (int i = kDmu; i <= kDhh; ++i) Store(hn::Zero(Tag<T>()), g.sums[i]);
+  HWY_NOINLINE void AdjointSlots(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    const bool token = p.normalize == Normalize::kToken;
+    AdjointSlotsAs(x, token, step, g, [](size_t) HWY_ATTR { return hn::Zero(Tag<T>()); });
   }
 
-  HWY_INLINE void AdjointSlots(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, const Step<T>& step,
-                               StepGrad<T>& g) {
-    AdjointSlotsAs(i, dA, dB, x, p.normalize == Normalize::kToken, hn::Zero(Tag<T>()), step, g);
+  // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, which ReadSlots
+  // completes); ds(i) is what else depends on s_i.
+  template <class Ds>
+  HWY_INLINE void AdjointSlotsAs(const Token<T>& x, bool token, const Step<T>& step, StepGrad<T>& g,
+                                 const Ds& ds) {
+    const auto zero = hn::Zero(Tag<T>());
+    Sums sums = {zero, zero, zero};
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) AdjointOf(i, x, token, ds(i), step, g, sums);
+    g.dmu += hn::GetLane(hn::SumOfLanes(Tag<T>(), sums.mu));
+    g.dgamma += hn::GetLane(hn::SumOfLanes(Tag<T>(), sums.gamma));
+    step_dhh_ = hn::GetLane(hn::SumOfLanes(Tag<T>(), sums.hh));
   }
 
-  // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, which
-  // ReadSlots completes).
-  HWY_NOINLINE void AdjointSlotsAs(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, bool token, Vec<T> ds,
-                                   const Step<T>& step, StepGrad<T>& g) {
+  HWY_INLINE void AdjointOf(size_t i, const Token<T>& x, bool token, Vec<T> ds, const Step<T>& step,
+                            StepGrad<T>& g, Sums& sums) const {
+    const auto dA = LoadSums(g.dA + i), dB = LoadSums(g.dB + i);
     const auto mu = Set(x.mu), gamma = Set(x.gamma), zero = hn::Zero(Tag<T>());
-    const auto s = Load(step.lengths.s + i), inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i);
+    const auto inv = Load(step.lengths.inv + i), s = hn::Mul(step.lengths.Squared(i), inv);
+    const auto a = Load(step.aux[kA] + i);
     const auto ch = Load(step.aux[kCh] + i), beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
     const auto ai = hn::Mul(a, inv), gch = hn::Mul(gamma, ch);
     const auto bdA = hn::Mul(beta, dA);
@@ -214,7 +203,7 @@ struct LatticeRule : RuleBase<T> {
       dgamma = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(hn::Mul(ch, ch), r)), dgamma);
       dch = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(gch, r)), dch);
       const auto dr = hn::IfThenElseZero(hn::Gt(r, zero), hn::Mul(dden2, hn::Mul(gch, gch)));
-      Accumulate(i, dr, g.sums[kDhh]);
+      sums.hh = Plus(i, dr, sums.hh);
       da = hn::NegMulAdd(hn::Add(a, a), dr, da);
     }
     const auto dc = hn::Mul(dch, inv);
@@ -225,15 +214,13 @@ struct LatticeRule : RuleBase<T> {
     Store(hn::Mul(da, inv), g.P + i);
     const auto e = hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds);
     Store(kDec ? e : hn::Mul(inv, e), g.E + i);
-    Accumulate(i, dmu, g.sums[kDmu]);
-    Accumulate(i, dgamma, g.sums[kDgamma]);
+    sums.mu = Plus(i, dmu, sums.mu);
+    sums.gamma = Plus(i, dgamma, sums.gamma);
   }
 
   // From dh and P@S to v and z.
   void Adjoint(const Token<T>&, const Step<T>& step, StepGrad<T>& g) {
-    g.dmu += Sum(g.sums[kDmu], kLanes<T>);
-    g.dgamma += Sum(g.sums[kDgamma], kLanes<T>);
-    const auto dhh2 = Set(2 * Sum(g.sums[kDhh], kLanes<T>));
+    const auto dhh2 = Set(2 * step_dhh_);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       const auto dh = hn::Add(hn::MulAdd(dhh2, Load(step.h + j), Load(g.dh + j)), Load(g.dz + j));
       Store(dh, g.dz + j);
@@ -245,15 +232,17 @@ struct LatticeRule : RuleBase<T> {
   HWY_INLINE void ReadSlots(size_t i, Vec<T> dots, const Token<T>&, const Step<T>& step, StepGrad<T>& g) {
     const auto inv = Load(step.lengths.inv + i), dk = hn::Mul(dots, inv);
     Store(hn::Add(Load(g.dk + i), dk), g.dk + i);
-    Store(hn::Mul(inv, hn::NegMulAdd(dk, Load(step.aux[kWeight] + i), Load(g.E + i))), g.E + i);
+    Store(hn::Mul(inv, hn::NegMulAdd(dk, Load(step.aux[kCh] + i), Load(g.E + i))), g.E + i);
   }
 
- protected:
-  // sum += x; lanes beyond the last slot count for nothing.
-  HWY_INLINE void Accumulate(size_t i, Vec<T> x, T* sum) const {
+ private:
+  // sum + x; lanes beyond the last slot count for nothing.
+  HWY_INLINE Vec<T> Plus(size_t i, Vec<T> x, Vec<T> sum) const {
     if (i + kLanes < T >> d.slots) x = hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x);
-    Store(hn::Add(Load(sum), x), sum);
+    return hn::Add(sum, x);
   }
+
+  T step_dhh_ = 0;  // the gradient of |h|^2 of the token under way
 };
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

@@ -63,11 +63,12 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new) {
     T *beta = step.aux[kRescale], *length = step.aux[kLength];
     SoftUpdate(d, S, step, x.gamma * x.lam, S_new);
-    RowNorms(S_new, d.rows, d.stride, length, [&](size_t i, Vec<T> norms) HWY_ATTR {
-      const auto m = hn::Sqrt(hn::Add(norms, Set(Lengths<T>::kEps2)));
+    RowNorms(S_new, d.rows, d.stride, length);
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      const auto m = hn::Sqrt(hn::Add(Load(length + i), Set(Lengths<T>::kEps2)));
       Store(m, length + i);
-      Store(PerToken() ? hn::Div(Load(step.lengths.s + i), m) : Set(T(1)), beta + i);
-    });
+      Store(PerToken() ? hn::Div(hn::Sqrt(step.lengths.Squared(i)), m) : Set(T(1)), beta + i);
+    }
   }
   const T* Rescaling(const Step<T>& step) const { return step.aux[kRescale]; }
   const T* Zeros(const Step<T>& step) const { return step.aux[kZero]; }
@@ -77,26 +78,26 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
     const T *beta = step.aux[kRescale], *length = step.aux[kLength];
     T *scale = g.P, *ds = step.aux[kDs];
     // dA is <G, S_new> here: with beta the gradient of the rescaling.
-    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, G, g.dA, g.dB, g.dh,
-         [&](size_t i, Vec<T> dots, Vec<T>) HWY_ATTR {
-           const auto m = Load(length + i);
-           const auto dbeta = PerToken() ? hn::Div(dots, Load(beta + i)) : hn::Zero(Tag<T>());
-           Store(hn::Div(dbeta, m), ds + i);
-           Store(hn::Neg(hn::Div(dbeta, hn::Mul(m, m))), scale + i);
-         });
+    Pull(S_new, d.rows, d.stride, Zeros(step), step.h, G, g.dA, g.dB, g.dh);
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      const auto m = Load(length + i);
+      const auto dbeta = PerToken() ? hn::Div(LoadSums(g.dA + i), Load(beta + i)) : hn::Zero(Tag<T>());
+      Store(hn::Div(dbeta, m), ds + i);
+      Store(hn::Neg(hn::Div(dbeta, hn::Mul(m, m))), scale + i);
+    }
     d.ZeroTail(scale);
     const T dthreshold = -SoftPull(d, S_new, beta, scale, G);
     g.dgamma += dthreshold * x.lam;
     g.dlam += dthreshold * x.gamma;
   }
 
-  HWY_INLINE void AdjointSlots(size_t i, Vec<T> dA, Vec<T> dB, const Token<T>& x, const Step<T>& step,
-                               StepGrad<T>& g) {
-    Base::AdjointSlotsAs(i, dA, dB, x, /*token=*/false, Load(step.aux[kDs] + i), step, g);
+  HWY_NOINLINE void AdjointSlots(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+    Base::AdjointSlotsAs(x, /*token=*/false, step, g,
+                         [&](size_t i) HWY_ATTR { return kernels::HWY_NAMESPACE::Load(step.aux[kDs] + i); });
   }
 
  private:
-  enum Aux { kRescale = 5, kLength, kZero, kDs };
+  enum Aux { kRescale = 4, kLength, kZero, kDs };
 
   bool PerToken() const { return p.normalize == Normalize::kToken; }
 };
