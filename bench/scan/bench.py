@@ -21,10 +21,10 @@ HEADS, WIDTH, LENGTH, CHUNK = 12, 64, 2048, 64
 TOLERANCE = 1e-4
 PEERS = {
     "jax_exact": dict(title="the paper's listing in JAX, exact (C=1)", module="jax_scan", options=dict(chunk=1),
-                      length={1: 1024, 4: 256}),
+                      length={1: 2048, 4: 512}),
     "jax_chunk": dict(title="the paper's listing in JAX, chunks (C=64)", module="jax_scan",
                       options=dict(chunk=CHUNK)),
-    "torch_loop": dict(title="PyTorch loop with autograd", module="torch_loop", options={}, length={1: 256, 4: 128}),
+    "torch_loop": dict(title="PyTorch loop with autograd", module="torch_loop", options={}, length={1: 2048, 4: 512}),
     "torch_chunk": dict(title="PyTorch, chunk form (C=64)", module="torch_chunk", options=dict(chunk=CHUNK)),
 }
 OTHER_SHAPES = ((128, 128), (16, 64))

@@ -181,41 +181,32 @@ struct LatticeRule : RuleBase<T> {
                             StepGrad<T>& g, Sums& sums) const {
     const auto dA = LoadSums(g.dA + i), dB = LoadSums(g.dB + i);
     const auto mu = Set(x.mu), gamma = Set(x.gamma), zero = hn::Zero(Tag<T>());
-    const auto inv = Load(step.lengths.inv + i), s = hn::Mul(step.lengths.Squared(i), inv);
-    const auto a = Load(step.aux[kA] + i);
-    const auto ch = Load(step.aux[kCh] + i), beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
-    const auto ai = hn::Mul(a, inv), gch = hn::Mul(gamma, ch);
-    const auto bdA = hn::Mul(beta, dA);
-    // dF: gradient of gamma ch, which stands in A times a/s and in B.
-    const auto dF = hn::MulAdd(bdA, ai, hn::Mul(beta, dB));
-    auto dch = hn::Mul(gamma, dF);
-    auto da = hn::Mul(bdA, hn::Mul(gch, inv));
-    auto dinv = hn::Mul(bdA, hn::Mul(gch, a));
-    auto dmu = bdA, dgamma = hn::Mul(ch, dF);
+    const auto inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i), ch = Load(step.aux[kCh] + i);
+    const auto beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
+    const auto gc = hn::Mul(gamma, ch), gi = hn::Mul(gc, inv);
+    const auto bdA = hn::Mul(beta, dA), along = hn::Mul(bdA, gi);
+    auto dgc = hn::MulAdd(bdA, hn::Mul(a, inv), hn::Mul(beta, dB)), da = along, dmu = bdA;
     if (token) {
-      const auto ms = hn::Mul(mu, s);
-      const auto dbeta = hn::MulAdd(dA, hn::MulAdd(gch, ai, mu), hn::Mul(dB, gch));
-      const auto den2 = hn::MulAdd(hn::Mul(gch, gch), r, hn::Mul(ms, ms));
-      const auto dden2 = hn::Mul(Set(T(-0.5)), hn::Div(hn::Mul(dbeta, beta), den2));
-      const auto twice = hn::Add(dden2, dden2);
-      ds = hn::Add(ds, hn::MulAdd(dbeta, hn::Mul(beta, inv), hn::Mul(twice, hn::Mul(mu, ms))));
-      dmu = hn::MulAdd(twice, hn::Mul(ms, s), dmu);
-      dgamma = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(hn::Mul(ch, ch), r)), dgamma);
-      dch = hn::MulAdd(twice, hn::Mul(gamma, hn::Mul(gch, r)), dch);
-      const auto dr = hn::IfThenElseZero(hn::Gt(r, zero), hn::Mul(dden2, hn::Mul(gch, gch)));
-      sums.hh = Plus(i, dr, sums.hh);
-      da = hn::NegMulAdd(hn::Add(a, a), dr, da);
+      // beta = w^(-1/2): with dbeta = dA A/beta + dB B/beta and e = beta^3 dbeta, dw = -e/2
+      const auto dbeta = hn::MulAdd(dA, hn::MulAdd(gi, a, mu), hn::Mul(dB, gc));
+      const auto e = hn::Mul(hn::Mul(beta, beta), hn::Mul(beta, dbeta));
+      const auto egi = hn::Mul(e, gi), egir = hn::Mul(egi, r);
+      const auto egi2 = hn::IfThenElseZero(hn::Gt(r, zero), hn::Mul(egi, gi));
+      dmu = hn::NegMulAdd(e, mu, dmu);
+      dgc = hn::NegMulAdd(inv, egir, dgc);
+      da = hn::MulAdd(a, egi2, da);
+      sums.hh = hn::NegMulAdd(Set(T(0.5)), Valid(i, egi2), sums.hh);
+      ds = hn::MulAdd(inv, hn::Mul(gi, egir), ds);
     }
-    const auto dc = hn::Mul(dch, inv);
-    dinv = hn::MulAdd(dch, hn::Mul(ch, s), dinv);
+    const auto dch = hn::Mul(gamma, dgc), dc = hn::Mul(dch, inv);
     if constexpr (kEnc) da = hn::Add(da, dc);
+    // 1/s stands in A, in ch and in a.
+    ds = hn::NegMulAdd(inv, hn::MulAdd(dch, ch, hn::Mul(a, hn::Add(along, da))), ds);
     Store(kEnc ? hn::Neg(dc) : dc, g.dk + i);
-    dinv = hn::MulAdd(da, hn::Mul(a, s), dinv);
     Store(hn::Mul(da, inv), g.P + i);
-    const auto e = hn::NegMulAdd(dinv, hn::Mul(inv, inv), ds);
-    Store(kDec ? e : hn::Mul(inv, e), g.E + i);
-    sums.mu = Plus(i, dmu, sums.mu);
-    sums.gamma = Plus(i, dgamma, sums.gamma);
+    Store(kDec ? ds : hn::Mul(inv, ds), g.E + i);
+    sums.mu = hn::Add(sums.mu, Valid(i, dmu));
+    sums.gamma = hn::Add(sums.gamma, Valid(i, hn::Mul(ch, dgc)));
   }
 
   // From dh and P@S to v and z.
@@ -236,10 +227,9 @@ struct LatticeRule : RuleBase<T> {
   }
 
  private:
-  // sum + x; lanes beyond the last slot count for nothing.
-  HWY_INLINE Vec<T> Plus(size_t i, Vec<T> x, Vec<T> sum) const {
-    if (i + kLanes < T >> d.slots) x = hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x);
-    return hn::Add(sum, x);
+  // Lanes beyond the last slot count for nothing.
+  HWY_INLINE Vec<T> Valid(size_t i, Vec<T> x) const {
+    return i + kLanes<T> > d.slots ? hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x) : x;
   }
 
   T step_dhh_ = 0;  // the gradient of |h|^2 of the token under way
