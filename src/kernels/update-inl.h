@@ -60,48 +60,37 @@ HWY_INLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const
   OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, norms);
 }
 
-template <int NV, typename T>
-struct PullPass {
-  static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* B, const T* h,
-                             const T* G, T* dA, T* dB, T* dh) {
-    constexpr size_t N = kLanes<T>;
-    Vec<T> hs[NV], dhs[NV];
-    for (int j = 0; j < NV; ++j) {
-      hs[j] = Load(h + col + j * N);
-      dhs[j] = hn::Zero(Tag<T>());
-    }
-    // Sums of kGroup rows are put where they belong; gathering two vectors of them needs too many registers.
-    for (size_t first = 0; first < rows; first += kGroup<T>) {
-      Vec<T> acc_A[kGroup<T>], acc_B[kGroup<T>];
-      LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
-        const size_t at = (first + r) * stride + col;
-        const auto b = Set(B[first + r]);
-        for (int j = 0; j < NV; ++j) {
-          const auto g = Load(G + at + j * N), s = Load(S + at + j * N);
-          acc_A[r] = j == 0 ? hn::Mul(g, s) : hn::MulAdd(g, s, acc_A[r]);
-          acc_B[r] = hn::NegMulAdd(g, hs[j], j == 0 ? hn::Zero(Tag<T>()) : acc_B[r]);
-          dhs[j] = hn::NegMulAdd(b, g, dhs[j]);
-        }
-      }
-      PutSums<T>(acc_A, col == 0, dA + first);
-      PutSums<T>(acc_B, col == 0, dB + first);
-    }
-    for (int j = 0; j < NV; ++j) Store(dhs[j], dh + col + j * N);
-  }
-};
-
-// Two sums a row and two operands a column: 16 registers hold two columns, 32 hold four.
-inline constexpr int kPullColumns = HWY_MAX_BYTES >= 64 ? 4 : 2;
-
 // The adjoint of Update up to the state itself, from G, the gradient of S_new:
 //   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i
 //
 // S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
 // twice the time, which is why dq_i = <S_new,i, dy> is left to the Push of the token after, where S_new is S.
 template <typename T>
-HWY_INLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G, T* dA, T* dB,
-                     T* dh) {
-  OverTiles<PullPass, kPullColumns, T>(stride, S, rows, B, h, G, dA, dB, dh);
+HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G, T* dA,
+                       T* dB, T* dh) {
+  constexpr size_t N = kLanes<T>, R = kGroup<T>;
+  Fill(T(0), stride, dh);
+  for (size_t first = 0; first < rows; first += R) {
+    Vec<T> acc_A[R], acc_B[R], b[R];
+    LATTICE_UNROLL for (size_t r = 0; r < R; ++r) {
+      acc_A[r] = acc_B[r] = hn::Zero(Tag<T>());
+      b[r] = Set(B[first + r]);
+    }
+    for (size_t j = 0; j < stride; j += N) {
+      const auto hj = Load(h + j);
+      auto dhj = Load(dh + j);
+      LATTICE_UNROLL for (size_t r = 0; r < R; ++r) {
+        const size_t at = (first + r) * stride + j;
+        const auto g = Load(G + at);
+        acc_A[r] = hn::MulAdd(g, Load(S + at), acc_A[r]);
+        acc_B[r] = hn::NegMulAdd(g, hj, acc_B[r]);
+        dhj = hn::NegMulAdd(b[r], g, dhj);
+      }
+      Store(dhj, dh + j);
+    }
+    PutSums<T>(acc_A, dA + first);
+    PutSums<T>(acc_B, dB + first);
+  }
 }
 
 // Which terms the gradient of the old state has besides diag(A) G; kQuery: see Push.
@@ -128,29 +117,21 @@ struct PushOf {
         if constexpr (kParts & kQuery) dys[j] = Load(x.dy + col + j * N);
       }
       const T *A = x.A, *P = x.P, *W = x.W, *E = x.E, *Q = x.q;
-      for (size_t first = 0; first < rows; first += kGroup<T>) {
-        Vec<T> acc[kGroup<T>];
-        LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
-          const size_t row = first + r, at = row * stride + col;
-          const auto a = Set(A[row]);
-          const auto p = (kParts & kDots) ? Set(P[row]) : a;
-          const auto w = (kParts & kReads) ? Set(W[row]) : a;
-          const auto e = (kParts & kScales) ? Set(E[row]) : a;
-          const auto q = (kParts & kQuery) ? Set(Q[row]) : a;
-          for (int j = 0; j < NV; ++j) {
-            const auto s = (kParts & (kScales | kQuery)) ? Load(S + at + j * N) : a;
-            auto g = hn::Mul(a, Load(G + at + j * N));
-            if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
-            if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
-            if constexpr (kParts & kScales) g = hn::MulAdd(e, s, g);
-            if constexpr (kParts & kQuery) {
-              g = hn::MulAdd(q, dys[j], g);
-              acc[r] = j == 0 ? hn::Mul(s, dys[j]) : hn::MulAdd(s, dys[j], acc[r]);
-            }
-            Store(g, G + at + j * N);
-          }
+      for (size_t i = 0; i < rows; ++i) {
+        const size_t at = i * stride + col;
+        const auto a = Set(A[i]);
+        const auto p = (kParts & kDots) ? Set(P[i]) : a;
+        const auto w = (kParts & kReads) ? Set(W[i]) : a;
+        const auto e = (kParts & kScales) ? Set(E[i]) : a;
+        const auto q = (kParts & kQuery) ? Set(Q[i]) : a;
+        for (int j = 0; j < NV; ++j) {
+          auto g = hn::Mul(a, Load(G + at + j * N));
+          if constexpr (kParts & kDots) g = hn::MulAdd(p, hs[j], g);
+          if constexpr (kParts & kReads) g = hn::MulAdd(w, dzs[j], g);
+          if constexpr (kParts & kScales) g = hn::MulAdd(e, Load(S + at + j * N), g);
+          if constexpr (kParts & kQuery) g = hn::MulAdd(q, dys[j], g);
+          Store(g, G + at + j * N);
         }
-        if constexpr (kParts & kQuery) PutSums<T>(acc, col == 0, x.dq + first);
       }
     }
   };
@@ -160,7 +141,8 @@ struct PushOf {
 // kQuery the token before, whose result S is, gets its own: G gains q dy^T, and dq_i = <S_i, dy>.
 template <int kParts, typename T>
 HWY_NOINLINE void Push(const T* S, size_t rows, size_t stride, const PushTerms<T>& x, T* G) {
-  OverTiles<PushOf<kParts>::template Pass, kPullColumns, T>(stride, S, rows, x, G);
+  if constexpr (kParts & kQuery) RowDots(S, rows, stride, x.dy, x.dq);
+  OverTiles<PushOf<kParts>::template Pass, kTile, T>(stride, S, rows, x, G);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

@@ -114,12 +114,10 @@ HWY_INLINE auto GatherSums(size_t i, const Sums& sums) {
 #endif
 }
 
-// out[0..kGroup) = or += the sums of kGroup rows.
+// out[0..kGroup) = the sums of kGroup rows.
 template <typename T>
-HWY_INLINE void PutSums(const Vec<T>* acc, bool first, T* out) {
-  const hn::FixedTag<T, kGroup<T>> block;
-  const auto sums = SumRows<T>(acc);
-  hn::Store(first ? sums : hn::Add(hn::Load(block, out), sums), block, out);
+HWY_INLINE void PutSums(const Vec<T>* acc, T* out) {
+  hn::Store(SumRows<T>(acc), hn::FixedTag<T, kGroup<T>>(), out);
 }
 
 // A vector of sums soon after PutSums: they were stored in blocks of 128 bits, and a wider load would wait
