@@ -60,6 +60,17 @@ struct Lengths {
   }
 };
 
+// |h|^2 - a^2 of a slot and its a = <S_i, h> / s_i without cancellation: |h - a Phi_i|^2 + (a eps / s_i)^2.
+template <typename T>
+HWY_NOINLINE T Residual(const T* slot, const T* h, size_t stride, T a, T inv) {
+  auto sum = hn::Zero(Tag<T>());
+  for (size_t j = 0; j < stride; j += kLanes<T>) {
+    const auto u = hn::NegMulAdd(Set(a * inv), Load(slot + j), Load(h + j));
+    sum = hn::MulAdd(u, u, sum);
+  }
+  return hn::GetLane(hn::SumOfLanes(Tag<T>(), sum)) + a * a * inv * inv * Lengths<T>::kEps2;
+}
+
 // One token's inputs: the caller's memory where it can be read in whole vectors, a padded copy elsewhere.
 // Gates a rule does not take keep their neutral values.
 template <typename T>

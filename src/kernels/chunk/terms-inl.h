@@ -40,18 +40,6 @@ struct TermMaker {
     for (size_t i = 0; i < n * d.stride; i += kLanes<T>) Store(hn::Neg(Load(t.H + i)), t.H + i);
   }
 
-  // r of one slot and token without cancellation: |h - a Phi|^2 + (a eps / s)^2.
-  HWY_NOINLINE T Residual(const Tile<T>& t, size_t token, size_t slot) const {
-    const T a = t.a[token * d.rows + slot], inv = f.inv[slot];
-    const T *h = t.H + token * d.stride, *S = f.S + slot * d.stride;
-    auto acc = hn::Zero(Tag<T>());
-    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
-      const auto u = hn::NegMulAdd(Set(a * inv), Load(S + j), Load(h + j));
-      acc = hn::MulAdd(u, u, acc);
-    }
-    return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc)) + a * a * inv * inv * Lengths<T>::kEps2;
-  }
-
   HWY_NOINLINE void MakeTerms(const Tile<T>& t) const {
     MakeTargets(t);
     // The dots <S'_i, h_t> come into a.
@@ -76,7 +64,10 @@ struct TermMaker {
       // |h|^2 - a^2 carries an error of an ulp of |h|^2; measured where that could be felt.
       const auto excess = hn::NegMulAdd(Set(T(8)), hn::MulAdd(g2, r, ms2), hn::Mul(g2, Set(hh)));
       if (HWY_UNLIKELY(!hn::AllFalse(Tag<T>(), hn::Gt(excess, hn::Zero(Tag<T>()))))) {
-        for (size_t lane = 0; lane < kLanes<T>; ++lane) t.r[at + lane] = Residual(t, x, i + lane);
+        for (size_t lane = 0; lane < kLanes<T>; ++lane) {
+          const T* S = f.S + (i + lane) * d.stride;
+          t.r[at + lane] = Residual(S, t.H + x * d.stride, d.stride, t.a[at + lane], f.inv[i + lane]);
+        }
         r = Load(t.r + at);
       }
       beta = hn::Div(s, hn::Sqrt(hn::MulAdd(g2, r, ms2)));

@@ -115,8 +115,7 @@ struct LatticeRule : RuleBase<T> {
     return hn::IfThenElse(in_range, excess, Set(T(1)));
   }
 
-  // Once more the coefficients of the slots that have an Excess, in double and with r_i computed without
-  // cancellation, |h - a Phi|^2 + (a eps / s)^2.
+  // Once more the coefficients of the slots that have an Excess, in double and with r_i as it should be.
   HWY_NOINLINE void Refine(const T* S, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
     HWY_ALIGN T excess[kLanes<T>];
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
@@ -126,19 +125,10 @@ struct LatticeRule : RuleBase<T> {
       for (size_t row = i; row < i + kLanes<T>; ++row) {
         if (!(excess[row - i] > T(0))) continue;
         const T a = step.aux[kA][row], inv = step.lengths.inv[row];
-        step.aux[kR][row] = Residual(S + row * d.stride, a, inv, step.h);
+        step.aux[kR][row] = Residual(S + row * d.stride, step.h, d.stride, a, inv);
         WideCoefficients(row, x, token, /*measured=*/true, step);
       }
     }
-  }
-
-  HWY_INLINE T Residual(const T* slot, T a, T inv, const T* h) const {
-    auto acc = hn::Zero(Tag<T>());
-    for (size_t j = 0; j < d.stride; j += kLanes<T>) {
-      const auto u = hn::NegMulAdd(Set(a * inv), Load(slot + j), Load(h + j));
-      acc = hn::MulAdd(u, u, acc);
-    }
-    return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc)) + a * a * inv * inv * Lengths<T>::kEps2;
   }
 
   // The coefficients of one slot in double, where float32 might overflow or nothing tells what it loses. An r
