@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "kernels/isa.h"
+#include "kernels/swiglu.h"
 
 namespace lattice::kernels {
 namespace {
@@ -38,6 +39,23 @@ TEST_P(Pointwise, FunctionsOfOneElement) {
     EXPECT_NEAR(gelu[i], x * (1 + std::erf(x / std::sqrt(2.0))) / 2 * b[i], 4e-6);
     EXPECT_NEAR(power[i], std::pow(1 / (1 + std::exp(-x)), 1.0 / 16), 1e-6);
   }
+}
+
+// Rows may be given to one call or to several: 7 rows of 11 elements, no whole number of vectors.
+TEST_P(Pointwise, AnyDivisionIntoCallsIsBitEqual) {
+  const std::vector<float> a = Draw(1, 77, 4), b = Draw(2, 77, 1), dy = Draw(3, 77, 1);
+  const auto run = [&](int64_t n) {
+    std::vector<float> silu = a, gelu = b, power = a, swiglu = b, da(77, NAN), db(77, NAN);
+    for (int64_t i = 0; i < 77; i += n) {
+      SiluInPlace(silu.data() + i, n);
+      GeluTimes(a.data() + i, n, gelu.data() + i);
+      SigmoidPower(power.data() + i, n, 1.0f / 16);
+      SwiGluForward(a.data() + i, swiglu.data() + i, n, swiglu.data() + i);
+      SwiGluBackward(a.data() + i, b.data() + i, dy.data() + i, n, da.data() + i, db.data() + i);
+    }
+    return std::vector{silu, gelu, power, swiglu, da, db};
+  };
+  EXPECT_EQ(run(77), run(11));
 }
 
 TEST_P(Pointwise, LayerNorm) {

@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/swiglu.cc"
 #include "hwy/foreach_target.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
@@ -22,39 +22,55 @@ HWY_INLINE V Sigmoid(D d, V x) {
   return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
 }
 
+// The last elements of a call, padded to a vector: computed like all others, they are rounded like them, and
+// it does not matter how rows are divided among calls.
+template <typename S>
+struct Tail {
+  S values[HWY_MAX_BYTES / sizeof(Computed<S>)] = {};
+  int64_t count;
+
+  explicit Tail(int64_t n) : count(n) {}
+  Tail(const S* from, int64_t n) : count(n) { std::copy_n(from, n, values); }
+  void CopyTo(S* to) const { std::copy_n(values, count, to); }
+};
+
 template <typename S>
 HWY_INLINE void Forward(const S* a, const S* b, int64_t n, S* y) {
-  using T = Computed<S>;
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Computed<S>> d;
   const int64_t N = hn::Lanes(d);
+  const auto step = [&](const S* from_a, const S* from_b, S* to) HWY_ATTR {
+    const auto x = LoadAs(d, from_a);
+    StoreAs(hn::Mul(hn::Mul(x, Sigmoid(d, x)), LoadAs(d, from_b)), d, to);
+  };
   int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    const auto x = LoadAs(d, a + i);
-    StoreAs(hn::Mul(hn::Mul(x, Sigmoid(d, x)), LoadAs(d, b + i)), d, y + i);
-  }
-  for (; i < n; ++i) Put(Get(a[i]) / (T(1) + std::exp(-Get(a[i]))) * Get(b[i]), y + i);
+  for (; i + N <= n; i += N) step(a + i, b + i, y + i);
+  if (i == n) return;
+  Tail<S> out(n - i);
+  step(Tail<S>(a + i, n - i).values, Tail<S>(b + i, n - i).values, out.values);
+  out.CopyTo(y + i);
 }
 
 // With s = sigmoid(a): d silu / da = s + a s (1 - s) = s (1 + a - a s).
 template <typename S>
 HWY_INLINE void Backward(const S* a, const S* b, const S* dy, int64_t n, S* da, S* db) {
-  using T = Computed<S>;
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Computed<S>> d;
   const int64_t N = hn::Lanes(d);
-  const auto one = hn::Set(d, T(1));
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    const auto x = LoadAs(d, a + i), g = LoadAs(d, dy + i);
+  const auto one = hn::Set(d, Computed<S>(1));
+  const auto step = [&](const S* from_a, const S* from_b, const S* from_dy, S* to_a, S* to_b) HWY_ATTR {
+    const auto x = LoadAs(d, from_a), g = LoadAs(d, from_dy);
     const auto s = Sigmoid(d, x), xs = hn::Mul(x, s);
     const auto slope = hn::Mul(s, hn::Sub(hn::Add(one, x), xs));
-    StoreAs(hn::Mul(g, hn::Mul(slope, LoadAs(d, b + i))), d, da + i);
-    StoreAs(hn::Mul(g, xs), d, db + i);
-  }
-  for (; i < n; ++i) {
-    const T x = Get(a[i]), s = T(1) / (T(1) + std::exp(-x)), g = Get(dy[i]);
-    Put(g * Get(b[i]) * s * (T(1) + x - x * s), da + i);
-    Put(g * x * s, db + i);
-  }
+    StoreAs(hn::Mul(g, hn::Mul(slope, LoadAs(d, from_b))), d, to_a);
+    StoreAs(hn::Mul(g, xs), d, to_b);
+  };
+  int64_t i = 0;
+  for (; i + N <= n; i += N) step(a + i, b + i, dy + i, da + i, db + i);
+  if (i == n) return;
+  Tail<S> out_a(n - i), out_b(n - i);
+  step(Tail<S>(a + i, n - i).values, Tail<S>(b + i, n - i).values, Tail<S>(dy + i, n - i).values,
+       out_a.values, out_b.values);
+  out_a.CopyTo(da + i);
+  out_b.CopyTo(db + i);
 }
 
 void ForwardF32(const float* a, const float* b, int64_t n, float* y) { Forward(a, b, n, y); }

@@ -34,11 +34,6 @@ void AddBias(const float* bias, int64_t rows, int64_t width, float* x) {
   for (int64_t row = 0; row < rows; ++row) kernels::AddTo(bias, width, x + row * width);
 }
 
-// Row by row: the last elements of a call may be rounded in another way than the rest.
-void SiluRows(float* x, int64_t rows, int64_t width) {
-  for (int64_t row = 0; row < rows; ++row) kernels::SiluInPlace(x + row * width, width);
-}
-
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 // As torch computes it: the identity beyond 20.
 float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -134,7 +129,7 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
     for (const auto& [conv, out] : {std::pair{&b.conv_q, q}, {&b.conv_k, k}}) {
       Convolve(*conv, qk + s.first * width, past(s), s.count, tile, out + s.first * width);
       float* rows = out + first * width;
-      if (config_.conv_activation == model::Activation::kSilu) SiluRows(rows, count, width);
+      if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(rows, count * width);
       NormalizeVectors(config_.qk_norm, count * config_.heads, slots, rows);
       for (int64_t t = 0; rotated_ > 0 && t < count; ++t) Rotate(rows + t * width, first + t, slots);
     }
@@ -153,7 +148,7 @@ void Pass::MakeValues(const BlockParts& b, int64_t layer) {
           Convolve(b.conv_v, v + s.first * width, past(s), s.count, tile, t + s.first * width);
         },
         [&](const Segment& s) { KeepTail(s, v, width, past(s)); });
-    if (config_.conv_activation == model::Activation::kSilu) SiluRows(t, rows_, width);
+    if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(t, rows_ * width);
     std::copy_n(t, rows_ * width, v);
   }
   if (config_.v_norm == model::VectorNorm::kNone) return;
@@ -203,8 +198,8 @@ void Pass::MakeGates(const BlockParts& b) {
       Project(w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
       OverRows(rows_, [&](int64_t first, int64_t last) {
         AddBias(b.mu.bias, last - first, width, slots + first * width);
-        for (int64_t row = first; row < last; ++row)
-          kernels::SigmoidPower(slots + row * width, width, static_cast<float>(model::kSlotGatePower));
+        kernels::SigmoidPower(slots + first * width, (last - first) * width,
+                              static_cast<float>(model::kSlotGatePower));
       });
       break;
     }

@@ -56,10 +56,9 @@ void Pass::FeedForward(const BlockParts& b, int64_t layer) {
   Project([&](int64_t first, int64_t last) { NormStream(b.ffn_norm, first, last, u); }, u, rows_,
           {{&b.ffn_gate, gate}, {&b.ffn_up, up}}, {layer + 1, 0, kWithFirst});
   TookUp();
-  // Row by row: the last elements of a call may be rounded in another way than the rest.
   const auto activate = [&](int64_t first, int64_t last) {
-    for (int64_t at = first * hidden; at < last * hidden; at += hidden)
-      kernels::SwiGluForward(gate + at, up + at, hidden, up + at);
+    const int64_t at = first * hidden;
+    kernels::SwiGluForward(gate + at, up + at, (last - first) * hidden, up + at);
   };
   Project(activate, up, rows_, {{&b.ffn_down, t}}, {layer + 1, kWithFirst, kWithFeedForward});
   AddToStream(t);

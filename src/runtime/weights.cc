@@ -46,12 +46,25 @@ void WidenBytes(io::Dtype dtype, std::span<const std::byte> bytes, float* out) {
   }
 }
 
-void HashSamples(io::Sha256& hash, const void* data, int64_t bytes) {
-  constexpr int64_t kSample = 4096, kSamples = 4;
-  const auto* begin = static_cast<const std::byte*>(data);
-  const int64_t step = std::max<int64_t>(kSample, bytes / kSamples);
-  for (int64_t at = 0; at < bytes; at += step) {
-    hash.Update(std::span(begin + at, static_cast<size_t>(std::min(kSample, bytes - at))));
+void HashSamples(io::Sha256& hash, std::span<const std::byte> bytes) {
+  constexpr size_t kSample = 4096, kSamples = 4;
+  for (size_t at = 0; at < bytes.size(); at += std::max(kSample, bytes.size() / kSamples)) {
+    hash.Update(bytes.subspan(at, std::min(kSample, bytes.size() - at)));
+  }
+}
+
+// A few rows, as files have them: their order in memory may change from version to version.
+void HashRows(io::Sha256& hash, const WeightMatrix& matrix) {
+  constexpr int64_t kSamples = 4;
+  const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
+  std::vector<std::byte> row(static_cast<size_t>(row_bytes));
+  for (int64_t i = 0; i < matrix.rows; i += std::max<int64_t>(1, matrix.rows / kSamples)) {
+    if (matrix.format == WeightFormat::kF32) {
+      std::memcpy(row.data(), static_cast<const std::byte*>(matrix.data) + i * row_bytes, row.size());
+    } else {
+      kernels::UnpackRow(matrix.format, matrix.data, i, matrix.cols, row.data());
+    }
+    hash.Update(row);
   }
 }
 
@@ -229,13 +242,15 @@ void Weights::Finish(const model::ModelConfig& config) {
   hash.Update(Name(format_));
   for (const auto& [name, matrix] : matrices_) {
     hash.Update(name);
-    HashSamples(hash, matrix.data, matrix.StoredBytes());
-    if (matrix.scales != nullptr) HashSamples(hash, matrix.scales, 4 * matrix.rows);
+    HashRows(hash, matrix);
+    if (matrix.scales != nullptr) {
+      HashSamples(hash, std::as_bytes(std::span(matrix.scales, static_cast<size_t>(matrix.rows))));
+    }
     if (name != "embed.weight" || config.tie_embedding) bytes_per_token_ += matrix.Bytes();
   }
   for (const auto& [name, values] : vectors_) {
     hash.Update(name);
-    HashSamples(hash, values.data(), static_cast<int64_t>(values.size_bytes()));
+    HashSamples(hash, std::as_bytes(values));
     bytes_per_token_ += static_cast<int64_t>(values.size_bytes());
   }
   hash_ = hash.Finish();

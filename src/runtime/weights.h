@@ -62,8 +62,8 @@ class Weights {
   std::span<const float> Vector(std::string_view name) const;
   // What a token reads: every matrix once (an untied embedding is only looked up) and all small tensors.
   int64_t BytesPerToken() const { return bytes_per_token_; }
-  // 64 hexadecimal digits over names, shapes, formats and samples of every tensor's bytes: another training
-  // step or format gives another one. Samples, because hashing all bytes would take longer than starting.
+  // 64 hexadecimal digits over names, shapes, formats and samples of every tensor: another training step or
+  // format gives another one. Samples, because hashing everything would take longer than starting.
   const std::string& hash() const { return hash_; }
 
  private:
