@@ -57,7 +57,7 @@ struct LatticeRule : RuleBase<T> {
     RowDots(S, d.rows, d.stride, step.h, step.aux[kA]);
     auto worst = Set(T(-1));
     for (size_t i = 0; i < d.rows; i += kLanes<T>) worst = hn::Max(worst, Aim(i, hh, x, token, step));
-    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) Refine(S, hh, x, token, step);
+    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) Refine(S, hh, x, step);
   }
 
   // A vector of slots from a, which stands as <S_i, h> yet, to A and B; returns their Excess.
@@ -87,7 +87,7 @@ struct LatticeRule : RuleBase<T> {
                               Vec<T> gi, Vec<T> hh, const Token<T>& x, Step<T>& step) {
     const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, r, Set(x.mu * x.mu));
 #if HWY_TARGET == HWY_SCALAR  // what a product loses is not known
-    WideCoefficients(i, x, /*token=*/true, /*measured=*/false, step);
+    WideCoefficients(i, x, /*measured=*/false, step);
 #else
     const auto one = Set(T(1)), beta = hn::Div(one, hn::Sqrt(w));
     const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.mu))), B = hn::Mul(beta, g), Bi = hn::Mul(beta, gi);
@@ -116,7 +116,7 @@ struct LatticeRule : RuleBase<T> {
   }
 
   // Once more the coefficients of the slots that have an Excess, in double and with r_i as it should be.
-  HWY_NOINLINE void Refine(const T* S, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
+  HWY_NOINLINE void Refine(const T* S, Vec<T> hh, const Token<T>& x, Step<T>& step) {
     HWY_ALIGN T excess[kLanes<T>];
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
       const auto gi = hn::Mul(hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i)), Load(step.lengths.inv + i));
@@ -126,19 +126,19 @@ struct LatticeRule : RuleBase<T> {
         if (!(excess[row - i] > T(0))) continue;
         const T a = step.aux[kA][row], inv = step.lengths.inv[row];
         step.aux[kR][row] = Residual(S + row * d.stride, step.h, d.stride, a, inv);
-        WideCoefficients(row, x, token, /*measured=*/true, step);
+        WideCoefficients(row, x, /*measured=*/true, step);
       }
     }
   }
 
   // The coefficients of one slot in double, where float32 might overflow or nothing tells what it loses. An r
   // that was measured misses less.
-  static void WideCoefficients(size_t i, const Token<T>& x, bool token, bool measured, Step<T>& step) {
+  static void WideCoefficients(size_t i, const Token<T>& x, bool measured, Step<T>& step) {
     const double inv = step.lengths.inv[i], miss = step.lengths.miss[i], mu = x.mu;
     const double g = double{x.gamma} * step.aux[kCh][i], along = g * inv * step.aux[kA][i], u = mu + along;
     const double w = mu * mu + g * g * inv * inv * step.aux[kR][i];
     const double more = miss * (u * u - w - (measured ? along * along : 0));
-    const double beta = token ? 1 / std::sqrt(std::abs(more) < w / 2 ? w + more : w) : 1;
+    const double beta = 1 / std::sqrt(std::abs(more) < w / 2 ? w + more : w);
     step.aux[kBeta][i] = static_cast<T>(beta);
     step.A[i] = static_cast<T>(beta * u);
     step.B[i] = static_cast<T>(beta * g);
