@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
@@ -23,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<F32>;
 
-// y[i] = f(x[i], y[i]) a vector at a time; the tail goes through a padded copy.
+// y[i] = f(x[i], y[i]) a vector at a time.
 template <class F>
 HWY_INLINE void Map(const float* x, int64_t n, float* y, const F& f) {
   const F32 d;
@@ -31,12 +30,10 @@ HWY_INLINE void Map(const float* x, int64_t n, float* y, const F& f) {
   int64_t i = 0;
   for (; i + N <= n; i += N) hn::StoreU(f(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
   if (i == n) return;
-  float a[HWY_MAX_BYTES / sizeof(float)] = {}, b[HWY_MAX_BYTES / sizeof(float)] = {};
-  const size_t bytes = static_cast<size_t>(n - i) * sizeof(float);
-  std::memcpy(a, x + i, bytes);
-  std::memcpy(b, y + i, bytes);
-  hn::StoreU(f(d, hn::LoadU(d, a), hn::LoadU(d, b)), d, b);
-  std::memcpy(y + i, b, bytes);
+  const Tail<float> a(x + i, n - i);
+  Tail<float> b(y + i, n - i);
+  hn::StoreU(f(d, hn::LoadU(d, a.values), hn::LoadU(d, b.values)), d, b.values);
+  b.CopyTo(y + i);
 }
 
 void AddToVec(const float* x, int64_t n, float* y) {

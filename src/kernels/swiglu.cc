@@ -4,8 +4,6 @@
 #define HWY_TARGET_INCLUDE "kernels/swiglu.cc"
 #include "hwy/foreach_target.h"
 
-#include <algorithm>
-
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "kernels/isa.h"
@@ -21,18 +19,6 @@ HWY_INLINE V Sigmoid(D d, V x) {
   const auto one = hn::Set(d, hn::TFromD<D>(1));
   return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
 }
-
-// The last elements of a call, padded to a vector: computed like all others, they are rounded like them, and
-// it does not matter how rows are divided among calls.
-template <typename S>
-struct Tail {
-  S values[HWY_MAX_BYTES / sizeof(Computed<S>)] = {};
-  int64_t count;
-
-  explicit Tail(int64_t n) : count(n) {}
-  Tail(const S* from, int64_t n) : count(n) { std::copy_n(from, n, values); }
-  void CopyTo(S* to) const { std::copy_n(values, count, to); }
-};
 
 template <typename S>
 HWY_INLINE void Forward(const S* a, const S* b, int64_t n, S* y) {

@@ -67,6 +67,12 @@ HWY_INLINE Vec<T> Set(T x) {
   return hn::Set(Tag<T>(), x);
 }
 
+// The sum of a vector's lanes.
+template <typename T>
+HWY_INLINE T Total(Vec<T> x) {
+  return hn::GetLane(hn::SumOfLanes(Tag<T>(), x));
+}
+
 #if HWY_TARGET != HWY_SCALAR
 // Adds the 128-bit blocks of a vector.
 template <class D, class V>
@@ -160,7 +166,7 @@ template <typename T>
 HWY_INLINE T Dot(const T* x, const T* y, size_t n) {
   Vec<T> acc = hn::Zero(Tag<T>());
   for (size_t i = 0; i < n; i += kLanes<T>) acc = hn::MulAdd(Load(x + i), Load(y + i), acc);
-  return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc));
+  return Total<T>(acc);
 }
 
 // Sum of n (padded) elements.
@@ -168,7 +174,7 @@ template <typename T>
 HWY_INLINE T Sum(const T* x, size_t n) {
   Vec<T> acc = hn::Zero(Tag<T>());
   for (size_t i = 0; i < n; i += kLanes<T>) acc = hn::Add(acc, Load(x + i));
-  return hn::GetLane(hn::SumOfLanes(Tag<T>(), acc));
+  return Total<T>(acc);
 }
 
 // y = a x over n (padded) elements; y may be x.

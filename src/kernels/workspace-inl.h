@@ -43,11 +43,12 @@ struct Lengths {
   T* inv;    // 1 / s_i
   T* miss;   // what inv misses by rounding, (|S_i|^2 + eps^2) inv_i^2 - 1
 
-  HWY_INLINE Vec<T> Squared(size_t i) const { return hn::Add(Load(norms + i), Set(kEps2)); }
+  // s of a vector of |S_i|^2.
+  static HWY_INLINE Vec<T> Of(Vec<T> squares) { return hn::Sqrt(hn::Add(squares, Set(kEps2))); }
 
   // Sets inv and miss of a vector of slots; returns inv.
   HWY_INLINE Vec<T> Invert(size_t i) const {
-    const auto n = Squared(i), inverse = hn::Div(Set(T(1)), hn::Sqrt(n));
+    const auto n = hn::Add(Load(norms + i), Set(kEps2)), inverse = hn::Div(Set(T(1)), hn::Sqrt(n));
     Store(inverse, inv + i);
 #if HWY_TARGET == HWY_SCALAR  // no fused multiplication
     const double exact = hn::GetLane(inverse);
@@ -68,7 +69,7 @@ HWY_NOINLINE T Residual(const T* slot, const T* h, size_t stride, T a, T inv) {
     const auto u = hn::NegMulAdd(Set(a * inv), Load(slot + j), Load(h + j));
     sum = hn::MulAdd(u, u, sum);
   }
-  return hn::GetLane(hn::SumOfLanes(Tag<T>(), sum)) + a * a * inv * inv * Lengths<T>::kEps2;
+  return Total<T>(sum) + a * a * inv * inv * Lengths<T>::kEps2;
 }
 
 // One token's inputs: the caller's memory where it can be read in whole vectors, a padded copy elsewhere.

@@ -53,18 +53,21 @@ void HashSamples(io::Sha256& hash, std::span<const std::byte> bytes) {
   }
 }
 
+// A row as files have it, in the matrix itself or in this thread's arena.
+const void* StoredRow(const WeightMatrix& matrix, int64_t row) {
+  const int64_t bytes = matrix.cols * kernels::WeightBytes(matrix.format);
+  if (matrix.format == WeightFormat::kF32) return static_cast<const std::byte*>(matrix.data) + row * bytes;
+  void* values = kernels::ThreadArena(static_cast<size_t>(bytes));
+  kernels::UnpackRow(matrix.format, matrix.data, row, matrix.cols, values);
+  return values;
+}
+
 // A few rows, as files have them: their order in memory may change from version to version.
 void HashRows(io::Sha256& hash, const WeightMatrix& matrix) {
   constexpr int64_t kSamples = 4;
   const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
-  std::vector<std::byte> row(static_cast<size_t>(row_bytes));
   for (int64_t i = 0; i < matrix.rows; i += std::max<int64_t>(1, matrix.rows / kSamples)) {
-    if (matrix.format == WeightFormat::kF32) {
-      std::memcpy(row.data(), static_cast<const std::byte*>(matrix.data) + i * row_bytes, row.size());
-    } else {
-      kernels::UnpackRow(matrix.format, matrix.data, i, matrix.cols, row.data());
-    }
-    hash.Update(row);
+    hash.Update({static_cast<const std::byte*>(StoredRow(matrix, i)), static_cast<size_t>(row_bytes)});
   }
 }
 
@@ -269,13 +272,8 @@ std::span<const float> Weights::Vector(std::string_view name) const {
 }
 
 void WidenRow(const WeightMatrix& matrix, int64_t row, float* out) {
-  if (matrix.format == WeightFormat::kF32) {
-    std::copy_n(static_cast<const float*>(matrix.data) + row * matrix.cols, matrix.cols, out);
-    return;
-  }
-  void* values = kernels::ThreadArena(static_cast<size_t>(matrix.cols * kernels::WeightBytes(matrix.format)));
-  kernels::UnpackRow(matrix.format, matrix.data, row, matrix.cols, values);
-  WidenValues(matrix.format, values, matrix.scales == nullptr ? 1 : matrix.scales[row], matrix.cols, out);
+  WidenValues(matrix.format, StoredRow(matrix, row), matrix.scales == nullptr ? 1 : matrix.scales[row],
+              matrix.cols, out);
 }
 
 }  // namespace lattice::runtime

@@ -83,7 +83,7 @@ class ChunkCells {
     if (S != w_.frozen.S) Copy(S, d_.Matrix(), w_.frozen.S);
     RowNorms(w_.frozen.S, d_.rows, d_.stride, w_.frozen.s);
     for (size_t i = 0; i < d_.rows; i += kLanes<T>) {
-      const auto s = hn::Sqrt(hn::Add(Load(w_.frozen.s + i), Set(Lengths<T>::kEps2)));
+      const auto s = Lengths<T>::Of(Load(w_.frozen.s + i));
       Store(s, w_.frozen.s + i);
       Store(hn::Div(Set(T(1)), s), w_.frozen.inv + i);
     }

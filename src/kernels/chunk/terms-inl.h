@@ -87,9 +87,9 @@ struct TermMaker {
     for (size_t x = 0; x < n; ++x) {
       auto sum_mu = hn::Zero(Tag<T>()), sum_gamma = sum_mu, sum_hh = sum_mu;
       for (size_t i = 0; i < d.rows; i += kLanes<T>) AdjointSlots(t, g, x, i, ds, sum_mu, sum_gamma, sum_hh);
-      dmu[x] = hn::GetLane(hn::SumOfLanes(Tag<T>(), sum_mu));
-      dgamma[x] = hn::GetLane(hn::SumOfLanes(Tag<T>(), sum_gamma));
-      const auto twice = Set(2 * hn::GetLane(hn::SumOfLanes(Tag<T>(), sum_hh)));
+      dmu[x] = Total<T>(sum_mu);
+      dgamma[x] = Total<T>(sum_gamma);
+      const auto twice = Set(2 * Total<T>(sum_hh));
       for (size_t j = x * d.stride; j < (x + 1) * d.stride; j += kLanes<T>) {
         Store(hn::MulAdd(twice, Load(t.H + j), Load(g.dh + j)), g.dh + j);
       }

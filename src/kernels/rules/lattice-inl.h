@@ -150,21 +150,21 @@ struct LatticeRule : RuleBase<T> {
   };
 
   HWY_NOINLINE void AdjointSlots(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
-    const bool token = p.normalize == Normalize::kToken;
-    AdjointSlotsAs(x, token, step, g, [](size_t) HWY_ATTR { return hn::Zero(Tag<T>()); });
+    AdjointSlotsAs(x, p.normalize == Normalize::kToken, /*ds=*/nullptr, step, g);
   }
 
   // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, which ReadSlots
-  // completes); ds(i) is what else depends on s_i.
-  template <class Ds>
-  HWY_INLINE void AdjointSlotsAs(const Token<T>& x, bool token, const Step<T>& step, StepGrad<T>& g,
-                                 const Ds& ds) {
+  // completes); ds is what else depends on s_i, or null.
+  HWY_INLINE void AdjointSlotsAs(const Token<T>& x, bool token, const T* ds, const Step<T>& step,
+                                 StepGrad<T>& g) {
     const auto zero = hn::Zero(Tag<T>());
     Sums sums = {zero, zero, zero};
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) AdjointOf(i, x, token, ds(i), step, g, sums);
-    g.dmu += hn::GetLane(hn::SumOfLanes(Tag<T>(), sums.mu));
-    g.dgamma += hn::GetLane(hn::SumOfLanes(Tag<T>(), sums.gamma));
-    step_dhh_ = hn::GetLane(hn::SumOfLanes(Tag<T>(), sums.hh));
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) {
+      AdjointOf(i, x, token, ds == nullptr ? zero : Load(ds + i), step, g, sums);
+    }
+    g.dmu += Total<T>(sums.mu);
+    g.dgamma += Total<T>(sums.gamma);
+    step_dhh_ = Total<T>(sums.hh);
   }
 
   HWY_INLINE void AdjointOf(size_t i, const Token<T>& x, bool token, Vec<T> ds, const Step<T>& step,

@@ -44,7 +44,7 @@ HWY_NOINLINE T SoftPull(const Dims<T>& d, const T* S_new, const T* beta, const T
       signed_sum = hn::Add(signed_sum, hn::Mul(hn::CopySign(Set(T(1)), s), dz));
     }
   }
-  return hn::GetLane(hn::SumOfLanes(Tag<T>(), signed_sum));
+  return Total<T>(signed_sum);
 }
 
 template <typename T, Objective kObjective>
@@ -65,9 +65,9 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
     SoftUpdate(d, S, step, x.gamma * x.lam, S_new);
     RowNorms(S_new, d.rows, d.stride, length);
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      const auto m = hn::Sqrt(hn::Add(Load(length + i), Set(Lengths<T>::kEps2)));
+      const auto m = Lengths<T>::Of(Load(length + i));
       Store(m, length + i);
-      Store(PerToken() ? hn::Div(hn::Sqrt(step.lengths.Squared(i)), m) : Set(T(1)), beta + i);
+      Store(PerToken() ? hn::Div(Lengths<T>::Of(Load(step.lengths.norms + i)), m) : Set(T(1)), beta + i);
     }
   }
   const T* Rescaling(const Step<T>& step) const { return step.aux[kRescale]; }
@@ -92,8 +92,7 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   }
 
   HWY_NOINLINE void AdjointSlots(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
-    Base::AdjointSlotsAs(x, /*token=*/false, step, g,
-                         [&](size_t i) HWY_ATTR { return kernels::HWY_NAMESPACE::Load(step.aux[kDs] + i); });
+    Base::AdjointSlotsAs(x, /*token=*/false, step.aux[kDs], step, g);
   }
 
  private:
