@@ -15,6 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
          "--disable-background-networking", "--disable-extensions", "--disable-component-update", "--force-color-profile=srgb",
          "--remote-debugging-pipe"]
+DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def high(descriptor):
@@ -83,7 +84,8 @@ class Browser:
 
     def open(self, address):
         self.send("Page.navigate", url=address)
-        self.until("location.href !== 'about:blank' && document.readyState === 'complete'")
+        complete = "location.href !== 'about:blank' && document.readyState === 'complete'"
+        self.wait_for(lambda: self.run(complete), complete)
 
     def run(self, script):
         """The value of a JavaScript expression; a promise is waited for."""
@@ -92,10 +94,9 @@ class Browser:
         return result["result"].get("value")
 
     def until(self, script, seconds=20):
-        end = time.monotonic() + seconds
-        while not self.run(script):
-            assert time.monotonic() < end, f"waited {seconds} s for {script}"
-            self.receive(0.03)
+        """Waits for a condition, and until what led to it is in sight."""
+        self.wait_for(lambda: self.run(script), script, seconds)
+        self.run(DRAWN)
 
     def click(self, selector):
         """A press of the mouse in the middle of an element, scrolled into view."""
@@ -123,6 +124,6 @@ class Browser:
 
     def screenshot(self, path, whole=False):
         """A PNG of what is in sight, or of the whole page."""
-        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.run(DRAWN)
         image = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(image["data"]))

@@ -37,12 +37,17 @@ def test_serves_the_text_that_generate_writes(server, model):
 
 
 def test_curl_reads_a_stream(server):
-    body = json.dumps(dict(prompt="the", max_tokens=5, stream=True, stream_options=dict(include_usage=True)))
+    body = json.dumps(dict(prompt="the", max_tokens=5, temperature=0, stream=True, stream_options=dict(include_usage=True)))
     lines = curl("-N", server.url + "/v1/completions", "-H", "Content-Type: application/json", "-d", body).split("\n\n")
     assert lines[-2:] == ["data: [DONE]", ""]
     chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
     assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] == 5
     assert sum(len(chunk["choices"][0]["text"]) for chunk in chunks[:-1]) == 5
+
+
+def metrics(server):
+    lines = curl(server.url + "/metrics").splitlines()
+    return {line.split()[0]: float(line.split()[1]) for line in lines if not line.startswith("#")}
 
 
 def examples():
@@ -66,8 +71,7 @@ def test_metrics_show_the_prefix_cache(server):
     for cached in (0, len(prompt) - 1):
         _, answer = server.call("/v1/completions", dict(prompt=prompt, max_tokens=1))
         assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == cached
-    text = curl(server.url + "/metrics")
-    value = {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
+    value = metrics(server)
     assert value["lattice_prefix_cache_hits_total"] >= 1 and value["lattice_prefix_cache_bytes"] > 0
     assert value["lattice_cached_tokens_total"] >= len(prompt) - 1
     assert value["lattice_first_token_seconds_count"] >= 2
@@ -118,10 +122,11 @@ def test_a_taken_port_is_named(server, model):
 def test_stopping_finishes_what_is_being_answered(model):
     with serve(model) as running:
         answers = []
-        body = dict(prompt="the", max_tokens=1500)
+        body = dict(prompt="the", max_tokens=1500, temperature=0)
         asking = threading.Thread(target=lambda: answers.append(running.call("/v1/completions", body)))
         asking.start()
-        time.sleep(0.2)
+        while asking.is_alive() and metrics(running)["lattice_generated_tokens_total"] == 0:
+            time.sleep(0.01)
         running.process.send_signal(signal.SIGINT)
         asking.join(30)
         assert running.process.wait(30) == 0
