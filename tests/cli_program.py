@@ -12,7 +12,7 @@ TINY = ["model.layers=1", "model.width=32", "train.seq_len=64", "train.batch_tok
 
 def run(*args, stdin=None, **options):
     command = [PROGRAM, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, input=stdin, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, input=stdin, **options)
 
 
 def ok(*args, **options):

@@ -38,14 +38,16 @@ async function look() {
   }
 }
 
-// Runs an action and shows what it fails with. `lost` is offered when the server does not know a session any more.
+// Runs an action of the user and shows what it fails with. `lost` is offered when the server does not know a
+// session any more.
 export async function guarded(action, lost) {
   if (!away) hide();
   await attempt(action, lost);
 }
 
-// Whether the action went well; what it failed with is shown.
-async function attempt(action, lost) {
+// The same for what the page does by itself: what the banner offers stays there to be clicked. Tells whether the
+// action went well.
+export async function attempt(action, lost) {
   try {
     await action();
     return true;

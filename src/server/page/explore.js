@@ -1,7 +1,7 @@
 // The view of one branch: its text, and its memory at any position of it.
 
 import { announce } from "./announce.js";
-import { guarded } from "./banner.js";
+import { attempt, guarded } from "./banner.js";
 import { HeadsView } from "./heads_view.js";
 import { RasterView } from "./raster_view.js";
 import { sampling } from "./sampling.js";
@@ -191,7 +191,7 @@ export class Explore {
     const { branch, position, chosen } = this;
     if (!branch || branch.session.slots === 0 || branch.busy || element("explore").hidden) return;
     const asked = ++this.asked;
-    await guarded(async () => {
+    await attempt(async () => {
       const memory = await branch.memory(...chosen, position);
       if (asked !== this.asked) return;
       this.memory = memory;
