@@ -22,7 +22,7 @@ struct SurpriseRule : RuleBase<T> {
 
   enum Scalar { kR };
 
-  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const Token<T>& x, Step<T>& step) {
     T* e = step.h;
     for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(step.z + j), Load(x.v + j)), e + j);
     const T r = Dot(e, e, d.stride);

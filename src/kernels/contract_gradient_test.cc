@@ -46,7 +46,7 @@ TEST_P(GradientTest, CentralDifferences) {
   ForEachVariant([](const Variant& variant) {
     ExpectGradientsOfTheLoss(variant, {3, 4, 3, 2, 2});
     ExpectGradientsOfTheLoss(variant, {4, 3, 4});
-    ExpectGradientsOfTheLoss(variant, {2, 3, 35});
+    ExpectGradientsOfTheLoss(variant, {2, 3, kBlock + 3});
   });
 }
 

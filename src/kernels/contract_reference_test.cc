@@ -8,7 +8,7 @@ namespace lattice::kernels {
 namespace {
 
 constexpr int64_t kSizes[] = {1, 2, 3, 5, 16, 17, 33, 64, 65};
-constexpr int64_t kLengths[] = {1, 2, 31, 32, 33, 64, 70};
+constexpr int64_t kLengths[] = {1, 2, 31, kBlock - 1, kBlock, kBlock + 1, kBlock + 6};
 
 // All pairs of sizes; lengths, heads, sequences and layouts take turns.
 std::vector<Shape> Shapes() {
@@ -98,7 +98,7 @@ TEST_P(ReferenceTest, KernelsEqualReference) {
 // No gradient of the final state is a gradient of zeros.
 TEST_P(ReferenceTest, AbsentStateGradientIsZero) {
   ForEachVariant([](const Variant& variant) {
-    Case<double> c = MakeCase<double>(variant, {5, 17, 40, 2, 2});
+    Case<double> c = MakeCase<double>(variant, {5, 17, kBlock + 8, 2, 2});
     c.dstate_out.ForEach(
         [&](int64_t b, int64_t t, int64_t h, int64_t x) { c.dstate_out.At(b, t, h, x) = 0; });
     const Results<double> want = RunKernels(c);

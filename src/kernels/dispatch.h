@@ -9,7 +9,7 @@
 #include "kernels/isa.h"
 #include "kernels/kernel_set.h"
 
-// Inside HWY_NAMESPACE: the four functions for a function template call such as ForwardCells<Rule<T>>(p,
+// Inside HWY_NAMESPACE: the functions for a function template call such as ForwardCells<Rule<T>>(p,
 // first, last).
 #define LATTICE_INSTANTIATE_RULE(name, Rule)                                       \
   void name##ForwardF32(const ForwardProblem<float>& p, int64_t a, int64_t b) {    \
@@ -23,7 +23,8 @@
   }                                                                                \
   void name##BackwardF64(const BackwardProblem<double>& p, int64_t a, int64_t b) { \
     BackwardCells<Rule<double>>(p, a, b);                                          \
-  }
+  }                                                                                \
+  NoteSize name##Notes() { return kNotes<Rule<float>>; }
 
 // Under HWY_ONCE, in namespace lattice::kernels.
 #define LATTICE_DISPATCH_RULE(name)                                                 \
@@ -49,6 +50,7 @@
       InitIsa();                                                                    \
       HWY_DYNAMIC_DISPATCH(name##BackwardF64)(p, a, b);                             \
     };                                                                              \
+    set.notes = HWY_STATIC_DISPATCH(name##Notes)();                                 \
     return set;                                                                     \
   }
 

@@ -12,6 +12,8 @@
 
 #include <vector>
 
+#include "hwy/cache_control.h"
+#include "kernels/cell-inl.h"
 #include "kernels/problem.h"
 #include "kernels/update-inl.h"
 #include "kernels/workspace-inl.h"
@@ -21,7 +23,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 // Defaults of a rule. One object lives for one pass over one cell, so a rule may carry what is not in the
 // matrix. Besides what stands here, a rule has
-//   MakeStep(S, x, step)    sets step.A, step.B and step.h
+//   MakeStep(x, step)       sets step.A, step.B and step.h
 //   Adjoint(x, step, g)     from g.dA, g.dB, g.dh to the gradients of the inputs and to g.dz
 template <typename T>
 struct RuleBase {
@@ -38,6 +40,10 @@ struct RuleBase {
   HWY_INLINE void Begin(const Token<T>&, Step<T>&) {}
   // kReads: the weights w of step.z = w @ S.
   HWY_INLINE const T* Weights(const Token<T>& x, const Step<T>&) const { return x.k; }
+  // kDots: step.h of the dots <S_i, h>, which MakeStep then finds in step.dots.
+  HWY_INLINE void MakeTarget(const Token<T>&, Step<T>&) {}
+  // After MakeStep, with the state: what could not be told from the numbers read from it.
+  HWY_INLINE void Refine(const T*, const Token<T>&, Step<T>&) {}
 
   // Before Adjoint, with dA and dB. kDots: sets P, and Adjoint finds P @ S in g.dz.
   HWY_INLINE void AdjointSlots(const Token<T>&, const Step<T>&, StepGrad<T>&) {}
@@ -54,86 +60,9 @@ struct RuleBase {
   const Dims<T>& d;
 };
 
-template <typename T>
-struct Cell {
-  int64_t sequence, batch, begin, length, head, heads;
-
-  Cell(const Problem<T>& p, int64_t cell)
-      : sequence(cell / p.heads),
-        batch(p.sequences[sequence].batch),
-        begin(p.sequences[sequence].begin),
-        length(p.sequences[sequence].length),
-        head(cell % p.heads),
-        heads(p.heads) {}
-
-  template <typename U>
-  U* At(const View<U>& view, int64_t t) const {
-    return view.At(batch, begin + t, head);
-  }
-  int64_t StateOffset(const Problem<T>& p) const { return (sequence * heads + head) * p.state_size; }
-  // The state kept after `block` blocks of tokens, block >= 1.
-  int64_t CheckpointOffset(const Problem<T>& p, int64_t block) const {
-    return ((p.sequences[sequence].checkpoint + block - 1) * heads + head) * p.state_size;
-  }
-};
-
-// Brings the lines of n elements near, to be written if kWrite.
-template <bool kWrite, typename T>
-HWY_INLINE void PrefetchLines(const T* x, int64_t n) {
-  for (int64_t i = 0; i < n; i += int64_t{64 / sizeof(T)}) __builtin_prefetch(x + i, kWrite);
-}
-
-template <typename T>
-HWY_INLINE void PrefetchToken(const Problem<T>& p, const Cell<T>& c, int64_t t) {
-  if (t >= c.length) return;
-  PrefetchLines<false>(c.At(p.k, t), p.slots);
-  PrefetchLines<false>(c.At(p.q, t), p.slots);
-  PrefetchLines<false>(c.At(p.v, t), p.width);
-}
-
-// The share of token t in the state to be kept after its block: written all at once without this, it costs
-// the forward pass 160 cycles a token (7 %).
-template <typename T>
-HWY_INLINE void PrefetchCheckpoint(const ForwardProblem<T>& p, const Cell<T>& c, int64_t t) {
-  const int64_t block = t / kBlock + 1, share = (p.state_size + kBlock - 1) / kBlock;
-  if (p.checkpoints == nullptr || block * kBlock >= c.length) return;
-  PrefetchLines<true>(p.checkpoints + c.CheckpointOffset(p, block) + t % kBlock * share, share);
-}
-
-// What the way back will read and write at t, besides the inputs: without this it waits for memory, 12 % of
-// the backward pass at H = 12, T = 2048.
-template <typename T>
-HWY_INLINE void PrefetchGrads(const BackwardProblem<T>& p, const Cell<T>& c, int64_t t) {
-  PrefetchLines<false>(c.At(p.dy, t), p.width);
-  PrefetchLines<true>(c.At(p.dq, t), p.slots);
-  PrefetchLines<true>(c.At(p.dk, t), p.slots);
-  PrefetchLines<true>(c.At(p.dv, t), p.width);
-}
-
-template <class Rule, typename T>
-HWY_INLINE Token<T>& LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Workspace<T>& w) {
-  Token<T>& x = w.tokens[t % 2];
-  const auto& copies = w.copies[t % 2];
-  x.q = Padded(c.At(p.q, t), p.slots, copies.q);
-  x.k = Padded(c.At(p.k, t), p.slots, copies.k);
-  if constexpr (Rule::kExtraColumns == 0) {
-    x.v = Padded(c.At(p.v, t), p.width, copies.v);
-  } else {
-    Copy(c.At(p.v, t), p.width, copies.v);
-    for (size_t i = 0; i < Rule::kExtraColumns; ++i) copies.v[p.width + i] = T(1);
-    x.v = copies.v;
-  }
-  if (p.gamma) x.gamma = *c.At(p.gamma, t);
-  if (p.lam) x.lam = *c.At(p.lam, t);
-  if (p.igate) x.igate = *c.At(p.igate, t);
-  if (p.fgate) x.fgate = *c.At(p.fgate, t);
-  if constexpr (Rule::kSlotMu) {
-    x.mu_slots = Padded(c.At(p.mu, t), p.slots, copies.mu_slots);
-  } else if (p.mu) {
-    x.mu = *c.At(p.mu, t);
-  }
-  return x;
-}
+// The part of Update that measures the slots.
+template <class Rule>
+inline constexpr int kMeasured = Rule::kMeasures ? kMeasure : 0;
 
 // The norms of a state that no Update measured.
 template <class Rule, typename T>
@@ -141,16 +70,43 @@ HWY_INLINE void Measure(const Dims<T>& d, const T* S, const Step<T>& step) {
   if constexpr (Rule::kMeasures) RowNorms(S, d.rows, d.stride, step.lengths.norms);
 }
 
-// One token: S -> S_new, which may be the same memory; `next` is told the norms. kParts says what Update does
-// besides.
-template <class Rule, int kParts, typename T>
-HWY_INLINE void Advance(Rule& rule, const Dims<T>& d, const T* S, const Token<T>& x, Step<T>& step, T* S_new,
-                        T* y, const Step<T>& next) {
+// What the step of a token reads from the state.
+template <class Rule, typename T>
+HWY_INLINE void ReadState(Rule& rule, const Dims<T>& d, const T* S, const Token<T>& x, Step<T>& step) {
   rule.Begin(x, step);
   if constexpr (Rule::kPush & kReads) {
     ColumnSum(rule.Weights(x, step), S, d.rows, d.stride, step.z);
   }
-  rule.MakeStep(S, x, step);
+  rule.MakeTarget(x, step);
+  if constexpr (Rule::kPush & kDots) RowDots(S, d.rows, d.stride, step.h, step.dots);
+}
+
+// move(numbers of the step, how many, their place in the notes) for all that ReadState reads.
+template <class Rule, typename T, typename U, class Move>
+HWY_INLINE void OverNotes(const Problem<T>& p, const Step<T>& step, U* note, const Move& move) {
+  const auto next = [&](T* x, int64_t n) LATTICE_INLINE {
+    move(x, n, note);
+    note += n;
+  };
+  if constexpr (Rule::kMeasures) next(step.lengths.norms, p.slots);
+  if constexpr (Rule::kPush & kDots) next(step.dots, p.slots);
+  if constexpr (Rule::kPush & kReads) next(step.z, p.width);
+}
+
+// ReadState again, without the state.
+template <class Rule, typename T>
+HWY_INLINE void Recall(Rule& rule, const Problem<T>& p, const T* note, const Token<T>& x, Step<T>& step) {
+  OverNotes<Rule>(p, step, note, [](T* to, int64_t n, const T* from) LATTICE_INLINE { Copy(from, n, to); });
+  rule.Begin(x, step);
+  rule.MakeTarget(x, step);
+}
+
+// S -> S_new, which may be the same memory, by a step that the rule has made. kParts says what Update does
+// besides.
+template <int kParts, class Rule, typename T>
+HWY_INLINE void Apply(Rule& rule, const Dims<T>& d, const T* S, const Token<T>& x, Step<T>& step, T* S_new,
+                      const UpdateExtras<T>& extras) {
+  rule.Refine(S, x, step);
   d.ZeroTail(step.A);
   d.ZeroTail(step.B);
   const T *from = S, *A = step.A, *B = step.B;
@@ -160,8 +116,7 @@ HWY_INLINE void Advance(Rule& rule, const Dims<T>& d, const T* S, const Token<T>
     A = rule.Rescaling(step);
     B = rule.Zeros(step);
   }
-  constexpr int kMore = Rule::kMeasures ? kMeasure : 0;
-  Update<kParts | kMore>(from, d.rows, d.stride, A, B, step.h, x.q, S_new, y, next.lengths.norms);
+  Update<kParts>(from, d.rows, d.stride, A, B, step.h, S_new, extras);
 }
 
 // Tokens [first, last) of a cell whose state is S.
@@ -171,7 +126,9 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
   if (p.checkpoints != nullptr && first > 0) {
     rule.Save(S, p.checkpoints + c.CheckpointOffset(p, first / kBlock));
   }
-  Measure<Rule>(d, S, w.steps[0]);
+  const Notes<Rule, T> notes(p, c);
+  Step<T>& step = w.steps[0];
+  Measure<Rule>(d, S, step);
   PrefetchToken(p, c, first);
   PrefetchToken(p, c, first + 1);
   for (int64_t t = first; t < last; ++t) {
@@ -180,9 +137,15 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
     PrefetchCheckpoint(p, c, t);
     const Token<T>& x = LoadToken<Rule>(p, c, t, w);
     T* out = c.At(p.y, t);
-    T* y = Rule::kExtraColumns == 0 && IsWhole(out, p.width) ? out : w.y;
-    Advance<Rule, kRead>(rule, d, S, x, w.steps[0], S, y, w.steps[0]);
-    if constexpr (Rule::kReadOut) rule.Read(x, w.steps[0], y);
+    T* y = Rule::kExtraColumns == 0 && IsWhole<T>(p.width) ? out : w.y;
+    ReadState(rule, d, S, x, step);
+    if (T* note = notes.At(p.notes, t)) {
+      OverNotes<Rule>(p, step, note,
+                      [](const T* from, int64_t n, T* to) LATTICE_INLINE { StreamCopy(from, n, to); });
+    }
+    rule.MakeStep(x, step);
+    Apply<kRead | kMeasured<Rule>>(rule, d, S, x, step, S, {x.q, y, step.lengths.norms, nullptr, nullptr});
+    if constexpr (Rule::kReadOut) rule.Read(x, step, y);
     if (y != out) Copy(y, p.width, out);
   }
 }
@@ -223,25 +186,6 @@ void ForwardGroup(const ForwardProblem<T>& p, const Dims<T>& d, const std::vecto
   }
 }
 
-// The states and steps of tokens [first, last) from the state kept at `first`.
-template <class Rule, typename T>
-HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
-                       int64_t first, int64_t last, Workspace<T>& w) {
-  const T* kept =
-      first == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, first / kBlock);
-  rule.Load(kept, w.State(0));
-  Measure<Rule>(d, w.State(0), w.steps[0]);
-  for (int64_t t = first; t < last; ++t) {
-    const size_t i = t - first;
-    PrefetchToken(p, c, t + 2);
-    PrefetchGrads(p, c, t);
-    const Token<T>& x = LoadToken<Rule>(p, c, t, w);
-    constexpr int kParts = Rule::kReadOut ? kRead : 0;
-    Advance<Rule, kParts>(rule, d, w.State(i), x, w.steps[i], w.State(i + 1), w.y, w.steps[i + 1]);
-    if constexpr (Rule::kReadOut) rule.Read(x, w.steps[i], w.y);
-  }
-}
-
 template <class Rule, typename T>
 HWY_INLINE void LoadOutputGrad(Rule& rule, const BackwardProblem<T>& p, const Cell<T>& c, int64_t t,
                                Step<T>& step, T* dy) {
@@ -249,10 +193,57 @@ HWY_INLINE void LoadOutputGrad(Rule& rule, const BackwardProblem<T>& p, const Ce
   if constexpr (Rule::kReadOut) rule.ReadAdjoint(step, dy);
 }
 
+// The new state of a token whose step is made, and dq_i = <S_new,i, dy>.
+template <int kParts, class Rule, typename T>
+HWY_INLINE void ReplayToken(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
+                            int64_t t, const Token<T>& x, size_t i, Workspace<T>& w) {
+  Step<T>& step = w.steps[i];
+  T *S_new = w.State(i + 1), *norms = w.steps[i + 1].lengths.norms, *out = c.At(p.dq, t);
+  T* dq = IsWhole<T>(p.slots) ? out : w.grad.dq;
+  if constexpr (Rule::kReadOut) {
+    Apply<kParts | kRead>(rule, d, w.State(i), x, step, S_new, {x.q, w.y, norms, nullptr, nullptr});
+    rule.Read(x, step, w.y);
+    LoadOutputGrad(rule, p, c, t, step, w.dy);
+    RowDots(S_new, d.rows, d.stride, w.dy, dq);
+  } else {
+    const T* dy = Padded(c.At(p.dy, t), p.width, w.dy);
+    Apply<kParts | kQueryGrad>(rule, d, w.State(i), x, step, S_new, {nullptr, nullptr, norms, dy, dq});
+  }
+  if (dq != out) Copy(dq, p.slots, out);
+}
+
+// The states and steps of tokens [first, last) from the state kept at `first`, and dq. Where the tokens are
+// noted, no step waits for a state; made all before the first state, they do not wait for each other either.
+template <class Rule, typename T>
+HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
+                       int64_t first, int64_t last, Workspace<T>& w) {
+  const T* kept =
+      first == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, first / kBlock);
+  rule.Load(kept, w.State(0));
+  const Notes<Rule, T> notes(p, c);
+  const bool noted = notes.size == 0 || notes.At(p.notes, first) != nullptr;
+  if (!noted) Measure<Rule>(d, w.State(0), w.steps[0]);
+  for (int64_t t = first; noted && t < last; ++t) {
+    const Token<T>& x = LoadToken<Rule>(p, c, t, w);
+    Recall(rule, p, notes.At(p.notes, t), x, w.steps[t - first]);
+    rule.MakeStep(x, w.steps[t - first]);
+  }
+  for (int64_t t = first; t < last; ++t) {
+    const size_t i = t - first;
+    const Token<T>& x = LoadToken<Rule>(p, c, t, w);
+    if (noted) {
+      ReplayToken<0>(rule, p, d, c, t, x, i, w);
+    } else {
+      ReadState(rule, d, w.State(i), x, w.steps[i]);
+      rule.MakeStep(x, w.steps[i]);
+      ReplayToken<kMeasured<Rule>>(rule, p, d, c, t, x, i, w);
+    }
+  }
+}
+
 template <class Rule, typename T>
 HWY_INLINE void StoreTokenGrad(const BackwardProblem<T>& p, const Cell<T>& c, int64_t t,
                                const StepGrad<T>& g) {
-  Copy(g.dq, p.slots, c.At(p.dq, t));
   Copy(g.dk, p.slots, c.At(p.dk, t));
   Copy(g.dv, p.width, c.At(p.dv, t));
   if (p.dgamma) *c.At(p.dgamma, t) = g.dgamma;
@@ -290,12 +281,14 @@ HWY_INLINE void PullToken(Rule& rule, const Dims<T>& d, const T* S, [[maybe_unus
 // first. While token t is worked on, G has what y of t adds to it.
 template <class Rule, typename T>
 HWY_INLINE void BackwardBlock(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
-                              int64_t first, int64_t last, T* G, Workspace<T>& w) {
+                              int64_t first, int64_t last, const Upcoming<Rule, T>& next, T* G,
+                              Workspace<T>& w) {
   Replay(rule, p, d, c, first, last, w);
   StepGrad<T>& g = w.grad;
   LoadOutputGrad(rule, p, c, last - 1, w.steps[last - 1 - first], w.dy);
   const T* q = LoadToken<Rule>(p, c, last - 1, w).q;
-  const PushTerms<T> read = {w.ones, nullptr, nullptr, nullptr, nullptr, nullptr, q, w.dy, g.dq};
+  LinesAhead none;
+  const PushTerms<T> read = {w.ones, nullptr, nullptr, nullptr, nullptr, nullptr, q, w.dy, &none};
   Push<kQuery>(w.State(last - first), d.rows, d.stride, read, G);
   for (int64_t t = last - 1; t >= first; --t) {
     const Token<T>& x = w.tokens[t % 2];
@@ -303,7 +296,13 @@ HWY_INLINE void BackwardBlock(Rule& rule, const BackwardProblem<T>& p, const Dim
     Step<T>& step = w.steps[t - first];
     PullToken(rule, d, S, w.State(t - first + 1), x, step, G, g);
     StoreTokenGrad<Rule>(p, c, t, g);
-    PushTerms<T> terms = {step.A, g.P, step.h, rule.Weights(x, step), g.dz, g.E, nullptr, w.dy, g.dq};
+    LinesAhead lines;
+    if (t - 2 >= first) {
+      lines.Add(c.At(p.dk, t - 2), p.slots);
+      lines.Add(c.At(p.dv, t - 2), p.width);
+    }
+    next.Add(p, last - 1 - t, lines);
+    PushTerms<T> terms = {step.A, g.P, step.h, rule.Weights(x, step), g.dz, g.E, nullptr, w.dy, &lines};
     if (t == first) {
       Push<Rule::kPush>(S, d.rows, d.stride, terms, G);
     } else {
@@ -325,8 +324,11 @@ void BackwardGroup(const BackwardProblem<T>& p, const Dims<T>& d, const std::vec
   const int64_t length = cells[0].length;
   for (int64_t block = length > 0 ? CheckpointsOf(length) : -1; block >= 0; --block) {
     const int64_t first = block * kBlock, last = HWY_MIN(length, first + kBlock);
-    for (size_t i = 0; i < cells.size(); ++i)
-      BackwardBlock(rules[i], p, d, cells[i], first, last, w.Kept(i), w);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool more = i + 1 < cells.size();
+      const Upcoming<Rule, T> next(p, cells[more ? i + 1 : 0], more ? first : first - kBlock);
+      BackwardBlock(rules[i], p, d, cells[i], first, last, next, w.Kept(i), w);
+    }
   }
   for (size_t i = 0; i < cells.size(); ++i) rules[i].SaveGrad(w.Kept(i), p.dstate + cells[i].StateOffset(p));
 }
@@ -360,6 +362,7 @@ void ForwardCells(const ForwardProblem<T>& p, int64_t first, int64_t last) {
   OverGroups(p, d, 1, first, last, [&](const std::vector<Cell<T>>& cells, Workspace<T>& w) HWY_ATTR {
     ForwardGroup<Rule>(p, d, cells, w);
   });
+  hwy::FlushStream();  // of the notes: another thread may read them
 }
 
 template <class Rule, typename T>

@@ -88,7 +88,8 @@ Case<T> CaseOf(const Golden& golden) {
   c.variant = golden.variant();
   const auto& k = golden.Get("K").shape;
   c.shape = {k[3], golden.Get("V").shape[3], k[1], k[2], k[0]};
-  for (int64_t b = 0; b < k[0]; ++b) c.sequences.push_back({b, 0, k[1], b * CheckpointsOf(k[1])});
+  for (int64_t b = 0; b < k[0]; ++b) c.sequences.push_back({b, 0, k[1]});
+  PlaceKept(c.variant, c.shape, c.sequences);
   c.in["q"] = golden.Load<T>("Q");
   c.in["k"] = golden.Load<T>("K");
   c.in["v"] = golden.Load<T>("V");

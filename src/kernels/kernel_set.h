@@ -17,6 +17,7 @@ struct KernelSet {
   ForwardFn<double> forward_f64 = nullptr;
   BackwardFn<float> backward_f32 = nullptr;
   BackwardFn<double> backward_f64 = nullptr;
+  NoteSize notes;
 
   template <typename T>
   ForwardFn<T> Forward() const {

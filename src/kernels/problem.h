@@ -8,6 +8,7 @@
 #ifndef LATTICE_KERNELS_PROBLEM_H_
 #define LATTICE_KERNELS_PROBLEM_H_
 
+#include <algorithm>
 #include <cstdint>
 
 namespace lattice::kernels {
@@ -30,10 +31,36 @@ struct View {
 struct Sequence {
   int64_t batch = 0, begin = 0, length = 0;
   int64_t checkpoint = 0;  // index of its first kept state
+  int64_t note = 0;        // index of its first noted token
 };
 
 // States kept inside a sequence: after kBlock, 2 kBlock, ... tokens (the first one is the caller's).
 inline int64_t CheckpointsOf(int64_t length) { return length > 0 ? (length - 1) / kBlock : 0; }
+
+// What a rule reads from the state for a token, in multiples of M and of D. The forward pass notes it for
+// some tokens, so that the backward pass makes their steps without the states, one beside the other.
+struct NoteSize {
+  int64_t slots = 0, width = 0;
+
+  template <typename Int>
+  Int Of(const Int& M, const Int& D) const {
+    return M * slots + D * width;
+  }
+};
+
+// The most tokens of a sequence that are noted: what fits into 40 states a head, which with the states kept
+// and those of a block on two threads makes T / 32 + 64 for four heads or more. None where a note is not
+// small beside a state: it costs more to fetch than it saves. Int may be symbolic.
+template <typename Int>
+Int MostNoted(const Int& state_size, const Int& note_size) {
+  return note_size == 0 || state_size < note_size * 16 ? Int(0) : state_size * 40 / note_size;
+}
+
+// The first noted token of a sequence: whole blocks at its end are noted. `length` where there are none.
+inline int64_t NotedFrom(int64_t length, int64_t state_size, int64_t note_size) {
+  const int64_t rest = length - MostNoted(state_size, note_size);
+  return std::min(length, (std::max<int64_t>(rest, 0) + kBlock - 1) / kBlock * kBlock);
+}
 
 enum class Normalize { kNone, kToken };
 
@@ -57,13 +84,14 @@ template <typename T>
 struct ForwardProblem : Problem<T> {
   View<T> y;
   T* state_out = nullptr;
-  T* checkpoints =
-      nullptr;  // [sum of CheckpointsOf, H, state_size], or null when no backward pass will follow
+  // For a backward pass; null where none will follow, notes also where there are none.
+  T* checkpoints = nullptr;  // [sum of CheckpointsOf, H, state_size]
+  T* notes = nullptr;        // [tokens noted, H, note size]
 };
 
 template <typename T>
 struct BackwardProblem : Problem<T> {
-  const T* checkpoints = nullptr;
+  const T *checkpoints = nullptr, *notes = nullptr;
   View<const T> dy;
   const T* dstate_out = nullptr;  // null: zeros
   View<T> dq, dk, dv;

@@ -21,8 +21,10 @@ struct RuleInfo {
   KernelSet kernels;
   KernelSet shrink_kernels;  // with l1 shrinkage (lam); null where a rule has none
 
-  int64_t StateSize(int64_t slots, int64_t width) const {
-    return slots * width + (vector_state ? slots + 1 : 0);
+  // Elements of a head's state; Int may be symbolic.
+  template <typename Int>
+  Int StateSize(const Int& slots, const Int& width) const {
+    return vector_state ? slots * width + slots + 1 : slots * width;
   }
 };
 

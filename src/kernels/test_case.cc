@@ -14,19 +14,24 @@ unsigned GatesOf(const Variant& variant) {
   return rule.gates | (variant.mu ? rule.optional_gates : 0);
 }
 
+// How many tokens of a sequence the forward pass of a variant notes.
+int64_t NotedOf(const Variant& variant, const Shape& shape, int64_t length) {
+  const int64_t state_size = FindRule(variant.rule).StateSize(shape.M, shape.D);
+  return length - NotedFrom(length, state_size, KernelsOf(variant).notes.Of(shape.M, shape.D));
+}
+
 std::vector<Sequence> SequencesOf(const Shape& shape) {
   std::vector<Sequence> sequences;
-  int64_t checkpoint = 0, begin = 0;
+  int64_t begin = 0;
   for (int64_t n = 0; n < shape.N; ++n) {
     const int64_t lengths[] = {shape.T, 0, shape.T / 2};
     const int64_t length = shape.ragged ? lengths[n % 3] : shape.T;
     if (shape.ragged) {
-      sequences.push_back({0, ++begin, length, checkpoint});
+      sequences.push_back({0, ++begin, length});
       begin += length;
     } else {
-      sequences.push_back({n, 0, length, checkpoint});
+      sequences.push_back({n, 0, length});
     }
-    checkpoint += CheckpointsOf(length);
   }
   return sequences;
 }
@@ -108,6 +113,14 @@ std::string Text(const Shape& s) {
                 layouts[static_cast<int>(s.layout)]);
 }
 
+void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences) {
+  for (size_t n = 1; n < sequences.size(); ++n) {
+    const Sequence& before = sequences[n - 1];
+    sequences[n].checkpoint = before.checkpoint + CheckpointsOf(before.length);
+    sequences[n].note = before.note + NotedOf(variant, shape, before.length);
+  }
+}
+
 std::vector<std::string> RuleNames() {
   std::vector<std::string> names;
   for (const RuleInfo& rule : Rules()) names.push_back(rule.name);
@@ -136,6 +149,7 @@ Problem<T> Case<T>::Describe() const {
 template <typename T>
 Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed) {
   Case<T> c{variant, shape, SequencesOf(shape), {}, {}, {}};
+  PlaceKept(variant, shape, c.sequences);
   const int64_t H = shape.H, M = shape.M, D = shape.D;
   const int64_t B = shape.ragged ? 1 : shape.N;
   const int64_t length = shape.ragged ? c.sequences.back().begin + c.sequences.back().length : shape.T;
@@ -177,6 +191,8 @@ Results<T> MakeResults(const Case<T>& c) {
   const Sequence& last = c.sequences.back();
   r.checkpoints.assign((last.checkpoint + CheckpointsOf(last.length)) * H * c.StateSize(),
                        Tensor<T>::Poison());
+  const int64_t noted = last.note + NotedOf(c.variant, c.shape, last.length);
+  r.notes.assign(noted * H * KernelsOf(c.variant).notes.Of(c.shape.M, c.shape.D), Tensor<T>::Poison());
   return r;
 }
 
@@ -187,6 +203,7 @@ ForwardProblem<T> DescribeForward(const Case<T>& c, Results<T>& r) {
   p.y = r.y.view();
   p.state_out = r.state_out.data();
   p.checkpoints = r.checkpoints.data();
+  p.notes = r.notes.data();
   return p;
 }
 
@@ -199,6 +216,7 @@ BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r) {
   BackwardProblem<T> p;
   static_cast<Problem<T>&>(p) = c.Describe();
   p.checkpoints = r.checkpoints.data();
+  p.notes = r.notes.data();
   p.dy = c.dy.view();
   p.dstate_out = c.dstate_out.data();
   p.dq = view("q"), p.dk = view("k"), p.dv = view("v");
@@ -214,12 +232,14 @@ const KernelSet& KernelsOf(const Variant& variant) {
 }
 
 template <typename T>
-Results<T> RunKernels(const Case<T>& c) {
+Results<T> RunKernels(const Case<T>& c, bool with_notes) {
   Results<T> r = MakeResults(c);
   const KernelSet& kernels = KernelsOf(c.variant);
-  const auto forward = DescribeForward(c, r);
+  auto forward = DescribeForward(c, r);
+  auto backward = DescribeBackward(c, r);
+  if (!with_notes) forward.notes = nullptr, backward.notes = nullptr;
   kernels.Forward<T>()(forward, 0, forward.Cells());
-  kernels.Backward<T>()(DescribeBackward(c, r), 0, forward.Cells());
+  kernels.Backward<T>()(backward, 0, forward.Cells());
   return r;
 }
 
@@ -241,8 +261,8 @@ template ForwardProblem<float> DescribeForward(const Case<float>&, Results<float
 template ForwardProblem<double> DescribeForward(const Case<double>&, Results<double>&);
 template BackwardProblem<float> DescribeBackward(const Case<float>&, Results<float>&);
 template BackwardProblem<double> DescribeBackward(const Case<double>&, Results<double>&);
-template Results<float> RunKernels(const Case<float>&);
-template Results<double> RunKernels(const Case<double>&);
+template Results<float> RunKernels(const Case<float>&, bool);
+template Results<double> RunKernels(const Case<double>&, bool);
 template Results<float> RunReference(const Case<float>&);
 template Results<double> RunReference(const Case<double>&);
 

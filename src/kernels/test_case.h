@@ -2,6 +2,8 @@
 #ifndef LATTICE_KERNELS_TEST_CASE_H_
 #define LATTICE_KERNELS_TEST_CASE_H_
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
@@ -40,6 +42,9 @@ std::vector<Variant> VariantsOf(const std::string& rule);
 std::string Text(const Variant& variant);
 std::string Text(const Shape& shape);
 
+// Gives every sequence its place among the states and notes that a forward pass keeps.
+void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences);
+
 // Names of all rules, for INSTANTIATE_TEST_SUITE_P.
 std::vector<std::string> RuleNames();
 
@@ -66,7 +71,7 @@ Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed = 0);
 template <typename T>
 struct Results {
   Tensor<T> y, state_out;
-  std::vector<T> checkpoints;
+  std::vector<T> checkpoints, notes;
   Tensors<T> grads;  // by the name of the input
 };
 
@@ -83,7 +88,7 @@ const KernelSet& KernelsOf(const Variant& variant);
 
 // Forward and backward, by the kernels under the current instruction set or by the reference.
 template <typename T>
-Results<T> RunKernels(const Case<T>& c);
+Results<T> RunKernels(const Case<T>& c, bool with_notes = true);
 template <typename T>
 Results<T> RunReference(const Case<T>& c);
 
@@ -93,6 +98,13 @@ void ForEachResult(const Results<T>& a, const Results<U>& b, const Check& check)
   check("y", a.y, b.y);
   check("state_out", a.state_out, b.state_out);
   for (const auto& [name, grad] : a.grads) check("d" + name, grad, b.grads.at(name));
+}
+
+template <typename T>
+void ExpectSameBits(const Results<T>& a, const Results<T>& b) {
+  ForEachResult(a, b, [](const std::string& name, const Tensor<T>& x, const Tensor<T>& y) {
+    EXPECT_TRUE(SameBits(x, y)) << name;
+  });
 }
 
 // run(name) under every instruction set this CPU has; the one in effect before is restored.

@@ -7,64 +7,80 @@
 #define LATTICE_KERNELS_UPDATE_INL_H_
 #endif
 
+#include "kernels/lines_ahead.h"
 #include "kernels/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
-// What Update does besides updating.
-enum UpdateParts { kRead = 1, kMeasure = 2 };
+// What Update does besides updating: y = q @ S_new, norms_i = |S_new,i|^2, dq_i = <S_new,i, dy>.
+enum UpdateParts { kRead = 1, kMeasure = 2, kQueryGrad = 4 };
+
+template <typename T>
+struct UpdateExtras {
+  const T* q;
+  T *y, *norms;
+  const T* dy;
+  T* dq;
+};
 
 template <int kParts>
 struct UpdateOf {
   template <int NV, typename T>
   struct Pass {
     static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const T* A, const T* B,
-                               const T* h, const T* q, T* S_new, T* y, T* norms) {
-      constexpr size_t N = kLanes<T>;
-      Vec<T> hs[NV], ys[NV];
+                               const T* h, T* S_new, const UpdateExtras<T>& x) {
+      constexpr size_t N = kLanes<T>, R = kGroup<T>;
+      Vec<T> hs[NV], ys[NV], dys[NV];
       for (int j = 0; j < NV; ++j) {
         hs[j] = Load(h + col + j * N);
         ys[j] = hn::Zero(Tag<T>());
+        if constexpr (kParts & kQueryGrad) dys[j] = Load(x.dy + col + j * N);
       }
-      for (size_t i = 0; i < rows; i += N) {
-        const auto sums = GatherSums<T>(i, [&](size_t first) LATTICE_INLINE {
-          Vec<T> acc[kGroup<T>];
-          LATTICE_UNROLL for (size_t r = 0; r < kGroup<T>; ++r) {
-            const size_t at = (first + r) * stride + col;
-            const auto a = Set(A[first + r]), b = Set(B[first + r]);
-            const auto qi = (kParts & kRead) ? Set(q[first + r]) : a;
-            for (int j = 0; j < NV; ++j) {
-              const auto s = hn::NegMulAdd(b, hs[j], hn::Mul(a, Load(S + at + j * N)));
-              Store(s, S_new + at + j * N);
-              if constexpr (kParts & kRead) ys[j] = hn::MulAdd(qi, s, ys[j]);
-              if constexpr (kParts & kMeasure) acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
-            }
-            if constexpr (!(kParts & kMeasure)) acc[r] = a;
+      const T* q = x.q;
+      T *norms = x.norms, *dq = x.dq;
+      const auto group = [&](size_t first) LATTICE_INLINE {
+        Vec<T> squares[R], dots[R];
+        LATTICE_UNROLL for (size_t r = 0; r < R; ++r) {
+          const size_t at = (first + r) * stride + col;
+          const auto a = Set(A[first + r]), b = Set(B[first + r]);
+          const auto qi = (kParts & kRead) ? Set(q[first + r]) : a;
+          for (int j = 0; j < NV; ++j) {
+            const auto s = hn::NegMulAdd(b, hs[j], hn::Mul(a, Load(S + at + j * N)));
+            Store(s, S_new + at + j * N);
+            if constexpr (kParts & kRead) ys[j] = hn::MulAdd(qi, s, ys[j]);
+            if constexpr (kParts & kMeasure) AddProduct(j == 0, s, s, squares[r]);
+            if constexpr (kParts & kQueryGrad) AddProduct(j == 0, s, dys[j], dots[r]);
           }
-          return SumRows<T>(acc);
-        });
-        if constexpr (kParts & kMeasure) KeepSums(col, i, sums, norms);
+          if constexpr (!(kParts & kMeasure)) squares[r] = a;
+        }
+        if constexpr (kParts & kQueryGrad) KeepGroup<T>(col, dots, dq + first);
+        return SumRows<T>(squares);
+      };
+      if constexpr (kParts & kMeasure) {
+        for (size_t i = 0; i < rows; i += N) KeepSums(col, i, GatherSums<T>(i, group), norms);
+      } else {
+        for (size_t first = 0; first < rows; first += R) group(first);
       }
       if constexpr (kParts & kRead) {
-        for (int j = 0; j < NV; ++j) Store(ys[j], y + col + j * N);
+        for (int j = 0; j < NV; ++j) Store(ys[j], x.y + col + j * N);
       }
     }
   };
 };
 
-// S_new = diag(A) S - B h^T; with kRead y = q @ S_new; with kMeasure norms_i = |S_new,i|^2. S_new may be S.
+// S_new = diag(A) S - B h^T, and kParts. S_new may be S.
 template <int kParts, typename T>
-HWY_INLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h, const T* q,
-                       T* S_new, T* y, T* norms) {
-  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, q, S_new, y, norms);
+HWY_INLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h, T* S_new,
+                       const UpdateExtras<T>& extras) {
+  OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, S_new, extras);
 }
 
 // The adjoint of Update up to the state itself, from G, the gradient of S_new:
 //   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i
 //
 // S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
-// twice the time, which is why dq_i = <S_new,i, dy> is left to the Push of the token after, where S_new is S.
+// twice the time, which is why dq_i = <S_new,i, dy> is computed where S_new is made.
 template <typename T>
 HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G, T* dA,
                        T* dB, T* dh) {
@@ -100,7 +116,7 @@ enum PushParts { kDots = 1, kReads = 2, kScales = 4, kQuery = 8 };
 template <typename T>
 struct PushTerms {
   const T *A, *P, *h, *W, *dz, *E, *q, *dy;
-  T* dq;
+  LinesAhead* lines;
 };
 
 template <int kParts>
@@ -117,7 +133,9 @@ struct PushOf {
         if constexpr (kParts & kQuery) dys[j] = Load(x.dy + col + j * N);
       }
       const T *A = x.A, *P = x.P, *W = x.W, *E = x.E, *Q = x.q;
+      LinesAhead lines = *x.lines;
       for (size_t i = 0; i < rows; ++i) {
+        if (col == 0) lines.Step();
         const size_t at = i * stride + col;
         const auto a = Set(A[i]);
         const auto p = (kParts & kDots) ? Set(P[i]) : a;
@@ -138,10 +156,10 @@ struct PushOf {
 };
 
 // The gradient of the old state: G = diag(A) G + P h^T [kDots] + W dz^T [kReads] + diag(E) S [kScales]. With
-// kQuery the token before, whose result S is, gets its own: G gains q dy^T, and dq_i = <S_i, dy>.
+// kQuery the token before, whose result S is, gets its own: G gains q dy^T.
 template <int kParts, typename T>
 HWY_NOINLINE void Push(const T* S, size_t rows, size_t stride, const PushTerms<T>& x, T* G) {
-  if constexpr (kParts & kQuery) RowDots(S, rows, stride, x.dy, x.dq);
+  x.lines->Spread(rows);
   OverTiles<PushOf<kParts>::template Pass, kTile, T>(stride, S, rows, x, G);
 }
 

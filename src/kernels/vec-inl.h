@@ -54,13 +54,15 @@ inline constexpr size_t kRowBlock = HWY_MAX(kLanes<T>, size_t{2});
 // Vectors of a row held in registers at a time. 32 registers hold 4 of each operand of every pass below.
 inline constexpr int kTile = 4;
 
+// Scratch memory is aligned; a caller's need not be (NumPy's is to 16 bytes), and where it is, this costs
+// nothing.
 template <typename T>
 HWY_INLINE Vec<T> Load(const T* p) {
-  return hn::Load(Tag<T>(), p);
+  return hn::LoadU(Tag<T>(), p);
 }
 template <typename T>
 HWY_INLINE void Store(Vec<T> v, T* p) {
-  hn::Store(v, Tag<T>(), p);
+  hn::StoreU(v, Tag<T>(), p);
 }
 template <typename T>
 HWY_INLINE Vec<T> Set(T x) {
@@ -146,6 +148,20 @@ HWY_INLINE auto LoadSums(const T* p) {
 template <typename T>
 HWY_INLINE void KeepSums(size_t col, size_t i, Vec<T> sums, T* out) {
   Store(col == 0 ? sums : hn::Add(Load(out + i), sums), out + i);
+}
+
+// The same for kGroup rows that are not read again soon (see LoadSums).
+template <typename T>
+HWY_INLINE void KeepGroup(size_t col, const Vec<T>* acc, T* out) {
+  const hn::FixedTag<T, kGroup<T>> d;
+  const auto sums = SumRows<T>(acc);
+  hn::StoreU(col == 0 ? sums : hn::Add(hn::LoadU(d, out), sums), d, out);
+}
+
+// sum = x y where it is the first of its products, sum + x y else.
+template <class V>
+HWY_INLINE void AddProduct(bool first, V x, V y, V& sum) {
+  sum = first ? hn::Mul(x, y) : hn::MulAdd(x, y, sum);
 }
 
 // Runs Pass<NV>::Run(column, args...) over the columns of a row, kMax vectors at a time, then two, then one.

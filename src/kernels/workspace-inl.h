@@ -88,6 +88,7 @@ struct Step {
   static constexpr int kAux = 8, kScalars = 8;
   Lengths<T> lengths;  // of the old state's slots [kMeasures]
   T* z;                // w @ S [kReads]
+  T* dots;             // <S_i, h> [kDots]
   T *A, *B, *h;
   T* aux[kAux];  // vectors over slots, or over the width where that is longer
   T scalar[kScalars];
@@ -107,7 +108,7 @@ class Workspace {
  public:
   // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
   Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
-    constexpr size_t kVectors = 2 * 4 + 3 + 10, kOfStep = 7 + Step<T>::kAux;
+    constexpr size_t kVectors = 2 * 4 + 3 + 10, kOfStep = 8 + Step<T>::kAux;
     const size_t vectors = kVectors + (depth + 1) * kOfStep;
     T* base =
         static_cast<T*>(ThreadArena((vectors * Longest() + (depth + 1 + cells) * dims.Matrix()) * sizeof(T)));
@@ -120,6 +121,7 @@ class Workspace {
       Step<T>& step = steps[i];
       step.lengths = {Vector(), Vector(), Vector()};
       step.z = Vector();
+      step.dots = Vector();
       step.A = Vector();
       step.B = Vector();
       step.h = Vector();
@@ -168,16 +170,24 @@ HWY_INLINE void Copy(const T* from, size_t n, T* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-// Whether n elements at p can be used as they are: whole, aligned vectors (slots: whole blocks of rows).
+// The same past the caches, for what is not read for a long time: nothing is fetched that is overwritten.
 template <typename T>
-HWY_INLINE bool IsWhole(const T* p, size_t n) {
-  return n % kRowBlock<T> == 0 && reinterpret_cast<uintptr_t>(p) % (kLanes<T> * sizeof(T)) == 0;
+HWY_INLINE void StreamCopy(const T* from, size_t n, T* to) {
+  const bool whole = n % kLanes<T> == 0 && reinterpret_cast<uintptr_t>(to) % (kLanes<T> * sizeof(T)) == 0;
+  if (HWY_UNLIKELY(!whole)) return Copy(from, n, to);
+  for (size_t i = 0; i < n; i += kLanes<T>) hn::Stream(Load(from + i), Tag<T>(), to + i);
+}
+
+// Whether n elements of the caller's can be used as they are: whole vectors (slots: whole blocks of rows).
+template <typename T>
+HWY_INLINE bool IsWhole(size_t n) {
+  return n % kRowBlock<T> == 0;
 }
 
 // The n elements at p, padded: p itself where possible, else the copy.
 template <typename T>
 HWY_INLINE const T* Padded(const T* p, size_t n, T* copy) {
-  if (HWY_LIKELY(IsWhole(p, n))) return p;
+  if (HWY_LIKELY(IsWhole<T>(n))) return p;
   Copy(p, n, copy);
   return copy;
 }

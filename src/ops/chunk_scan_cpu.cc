@@ -34,8 +34,9 @@ struct Prepared {
     in.k = RowsContiguous(in.k);
     in.v = RowsContiguous(in.v);
     in.state = in.state.contiguous();
-    sequences = SequencesOf(RuleNamed("lattice_" + form.objective), in,
-                            [&](int64_t length) { return length > 0 ? rule.plan.Kept(length) : int64_t{0}; });
+    sequences = SequencesOf(RuleNamed("lattice_" + form.objective), in, [&](int64_t length) {
+      return std::pair(length > 0 ? rule.plan.Kept(length) : int64_t{0}, int64_t{0});
+    });
   }
 
   template <typename T>

@@ -60,17 +60,18 @@ class Checker {
                       Print(q), " and v ", Print(v));
   }
 
-  // The bytes of the largest tensors, inputs, states and kept states, must be countable in 63 bits.
+  // The bytes of the largest tensors, inputs, states and what is kept, must be countable in 63 bits.
   void CheckCountable() {
     const auto B = B_.maybe_as_int(), T = T_.maybe_as_int(), H = H_.maybe_as_int();
     const auto M = M_.maybe_as_int(), D = D_.maybe_as_int();
     if (!B || !T || !H || !M || !D) return;
     int64_t tokens = 0, slots = 0, state = 0, bytes = 0;
-    const bool overflows =
-        __builtin_mul_overflow(*B, *T, &tokens) || __builtin_mul_overflow(tokens, *H, &tokens) ||
-        __builtin_mul_overflow(*M, *D, &state) || __builtin_add_overflow(*M, *D, &slots) ||
-        __builtin_mul_overflow(tokens, std::max(slots, state / kernels::kBlock + 1), &bytes) ||
-        __builtin_mul_overflow(bytes, int64_t{sizeof(double)}, &bytes);
+    const bool overflows = __builtin_mul_overflow(*B, *T, &tokens) ||
+                           __builtin_mul_overflow(tokens, *H, &tokens) ||
+                           __builtin_mul_overflow(*M, *D, &state) || __builtin_add_overflow(*M, *D, &slots) ||
+                           __builtin_mul_overflow(state, int64_t{64}, &state) ||
+                           __builtin_mul_overflow(tokens, std::max(2 * slots, state), &bytes) ||
+                           __builtin_mul_overflow(bytes, int64_t{sizeof(double)}, &bytes);
     TORCH_CHECK_VALUE(!overflows, op_, " the sizes B,T,H,M,D = ", *B, ",", *T, ",", *H, ",", *M, ",", *D,
                       " are expected to fit into memory, but their product overflows; use smaller tensors");
   }

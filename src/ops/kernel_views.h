@@ -36,16 +36,19 @@ inline OptionalTensor RowsContiguous(const OptionalTensor& x) {
   return x.has_value() ? OptionalTensor(RowsContiguous(*x)) : x;
 }
 
-// The sequences of a call; kept(length) is how many states the forward pass keeps of one.
+// The sequences of a call; kept(length) is how many states, and of how many tokens notes, the forward pass
+// keeps of one.
 template <class Kept>
 std::vector<kernels::Sequence> SequencesOf(const kernels::RuleInfo& rule, const Inputs& in,
                                            const Kept& kept) {
   const int64_t B = in.q.size(0), T = in.q.size(1);
   std::vector<kernels::Sequence> sequences;
-  int64_t checkpoint = 0;
+  int64_t checkpoint = 0, note = 0;
   const auto add = [&](int64_t batch, int64_t begin, int64_t length) {
-    sequences.push_back({batch, begin, length, checkpoint});
-    checkpoint += kept(length);
+    sequences.push_back({batch, begin, length, checkpoint, note});
+    const auto [states, notes] = kept(length);
+    checkpoint += states;
+    note += notes;
   };
   if (in.cu_seqlens.has_value()) {
     CheckSequenceStarts(rule, *in.cu_seqlens, T);

@@ -48,14 +48,13 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
                                const OptionalTensor& fgate, const at::Tensor& state,
                                const OptionalTensor& cu_seqlens) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, checkpoints] = CallForward(
+    auto [y, state_out, kept] = CallForward(
         rule, normalize, {q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens}, /*keep=*/true);
     ctx->saved_data["rule"] = rule;
     ctx->saved_data["normalize"] = normalize;
     ctx->set_materialize_grads(false);
     ctx->save_for_backward({q, k, v, OrUndefined(gamma), OrUndefined(mu), OrUndefined(lam),
-                            OrUndefined(igate), OrUndefined(fgate), state, OrUndefined(cu_seqlens),
-                            checkpoints});
+                            OrUndefined(igate), OrUndefined(fgate), state, OrUndefined(cu_seqlens), kept});
     return {y, state_out};
   }
 
@@ -106,7 +105,7 @@ std::tuple<at::Tensor, at::Tensor> RecurrenceAutograd(const std::string& rule, c
   const Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
   if (!at::GradMode::is_enabled() || !AnyRequiresGrad(in)) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, checkpoints] = CallForward(rule, normalize, in, /*keep=*/false);
+    auto [y, state_out, kept] = CallForward(rule, normalize, in, /*keep=*/false);
     return {y, state_out};
   }
   auto out = Recurrence::apply(rule, normalize, q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens);
@@ -120,7 +119,7 @@ std::tuple<at::Tensor, at::Tensor> RecurrenceForward(const std::string& rule, co
                                                      const OptionalTensor& igate, const OptionalTensor& fgate,
                                                      const at::Tensor& state,
                                                      const OptionalTensor& cu_seqlens) {
-  auto [y, state_out, checkpoints] = CallForward(
+  auto [y, state_out, kept] = CallForward(
       rule, normalize, {q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens}, /*keep=*/false);
   return {y, state_out};
 }
@@ -235,11 +234,11 @@ TORCH_LIBRARY(lattice, m) {
       "_forward(str rule, str normalize, Tensor q, Tensor k, Tensor v, Tensor? gamma, Tensor? mu, Tensor? "
       "lam, "
       "Tensor? igate, Tensor? fgate, Tensor state, Tensor? cu_seqlens, bool keep) -> "
-      "(Tensor y, Tensor state_out, Tensor checkpoints)");
+      "(Tensor y, Tensor state_out, Tensor kept)");
   m.def(
       "_backward(str rule, str normalize, Tensor q, Tensor k, Tensor v, Tensor? gamma, Tensor? mu, Tensor? "
       "lam, "
-      "Tensor? igate, Tensor? fgate, Tensor state, Tensor? cu_seqlens, Tensor checkpoints, Tensor dy, "
+      "Tensor? igate, Tensor? fgate, Tensor state, Tensor? cu_seqlens, Tensor kept, Tensor dy, "
       "Tensor? dstate_out) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dgamma, Tensor dmu, Tensor dlam, "
       "Tensor digate, Tensor dfgate, Tensor dstate)");
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/inputs.h"
+#include "ops/kept.h"
 #include "ops/kernel_views.h"
 
 namespace lattice {
@@ -21,7 +22,12 @@ struct Prepared {
     in.v = RowsContiguous(in.v);
     in.mu = RowsContiguous(in.mu);
     in.state = in.state.contiguous();
-    sequences = SequencesOf(rule, in, kernels::CheckpointsOf);
+    const int64_t M = in.q.size(3), D = in.v.size(3);
+    const int64_t state_size = rule.StateSize(M, D), note_size = KernelsFor(rule, in).notes.Of(M, D);
+    sequences = SequencesOf(rule, in, [&](int64_t length) {
+      return std::pair(kernels::CheckpointsOf(length),
+                       length - kernels::NotedFrom(length, state_size, note_size));
+    });
   }
 
   template <typename T>
@@ -45,10 +51,6 @@ struct Prepared {
   }
 };
 
-const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const Inputs& in) {
-  return in.lam.has_value() ? rule.shrink_kernels : rule.kernels;
-}
-
 void CheckKernelTypes(const kernels::RuleInfo& rule, const Inputs& in) {
   const auto same = [&](const at::Tensor& x) { return x.scalar_type() == in.state.scalar_type(); };
   const auto optional = [&](const OptionalTensor& x) { return !x.has_value() || same(*x); };
@@ -58,10 +60,8 @@ void CheckKernelTypes(const kernels::RuleInfo& rule, const Inputs& in) {
                    " the kernel takes one type for all tensors; call lattice.scan or recur");
 }
 
-at::Tensor Checkpoints(const kernels::RuleInfo& rule, const Inputs& in, bool keep) {
-  const int64_t B = in.q.size(0), T = in.q.size(1), H = in.q.size(2);
-  const int64_t count = in.cu_seqlens.has_value() ? T / kernels::kBlock : B * kernels::CheckpointsOf(T);
-  return at::empty({keep ? count : 0, H, rule.StateSize(in.q.size(3), in.v.size(3))}, in.state.options());
+KeptRoom<int64_t> RoomFor(const kernels::RuleInfo& rule, const Inputs& in) {
+  return {rule, in, in.q.size(0), in.q.size(1), in.q.size(2), in.q.size(3), in.v.size(3), in.state.size(0)};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_name,
@@ -77,18 +77,22 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_n
   CheckKernelTypes(rule, in);
   at::Tensor y = at::empty(v.sizes(), state.options());
   at::Tensor state_out = at::empty(state.sizes(), state.options());
-  at::Tensor checkpoints = Checkpoints(rule, in, keep);
+  const KeptRoom<int64_t> room = RoomFor(rule, in);
+  at::Tensor kept = at::empty({keep ? room.Total() : 0}, state.options());
   const Prepared prepared(rule, std::move(in));
   AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_forward", [&] {
     kernels::ForwardProblem<scalar_t> p;
     prepared.Fill(rule, normalize, p);
     p.y = MutableView<scalar_t>(y);
     p.state_out = state_out.mutable_data_ptr<scalar_t>();
-    p.checkpoints = keep ? checkpoints.mutable_data_ptr<scalar_t>() : nullptr;
+    if (keep) {
+      p.checkpoints = kept.mutable_data_ptr<scalar_t>();
+      p.notes = p.checkpoints + room.states;
+    }
     const auto run = KernelsFor(rule, prepared.in).template Forward<scalar_t>();
     OverCells(p.Cells(), [&](int64_t first, int64_t last) { run(p, first, last); });
   });
-  return {y, state_out, checkpoints};
+  return {y, state_out, kept};
 }
 
 using Grads = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor,
@@ -98,14 +102,15 @@ Grads Backward(const std::string& rule_name, const std::string& normalize, const
                const at::Tensor& k, const at::Tensor& v, const OptionalTensor& gamma,
                const OptionalTensor& mu, const OptionalTensor& lam, const OptionalTensor& igate,
                const OptionalTensor& fgate, const at::Tensor& state, const OptionalTensor& cu_seqlens,
-               const at::Tensor& checkpoints, const at::Tensor& dy, const OptionalTensor& dstate_out) {
+               const at::Tensor& kept, const at::Tensor& dy, const OptionalTensor& dstate_out) {
   const kernels::RuleInfo& rule = RuleNamed(rule_name);
   Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
   CheckInputs(rule, normalize, in);
   CheckKernelTypes(rule, in);
   const Prepared prepared(rule, std::move(in));
-  TORCH_CHECK_VALUE(checkpoints.sizes() == Checkpoints(rule, prepared.in, true).sizes(), OperatorName(rule),
-                    " checkpoints do not belong to these inputs");
+  const KeptRoom<int64_t> room = RoomFor(rule, prepared.in);
+  TORCH_CHECK_VALUE(kept.numel() == room.Total() && kept.is_contiguous(), OperatorName(rule),
+                    " what the forward pass kept does not belong to these inputs");
   const auto options = state.options();
   const auto like = [&](const OptionalTensor& x) {
     return x.has_value() ? at::empty(x->sizes(), options) : at::empty({0}, options);
@@ -125,7 +130,8 @@ Grads Backward(const std::string& rule_name, const std::string& normalize, const
   AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_backward", [&] {
     kernels::BackwardProblem<scalar_t> p;
     prepared.Fill(rule, normalize, p);
-    p.checkpoints = checkpoints.const_data_ptr<scalar_t>();
+    p.checkpoints = kept.const_data_ptr<scalar_t>();
+    p.notes = p.checkpoints + room.states;
     p.dy = ViewOf<scalar_t>(dy_rows);
     p.dstate_out = dstate_rows.has_value() ? dstate_rows->const_data_ptr<scalar_t>() : nullptr;
     p.dq = MutableView<scalar_t>(std::get<0>(grads));

@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include "ops/inputs.h"
+#include "ops/kept.h"
 
 namespace lattice {
 namespace {
@@ -15,15 +16,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_n
                                                        const OptionalTensor& fgate, const at::Tensor& state,
                                                        const OptionalTensor& cu_seqlens, bool keep) {
   const kernels::RuleInfo& rule = RuleNamed(rule_name);
-  CheckInputs(rule, normalize, {q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens});
-  const c10::SymInt B = q.sym_size(0), T = q.sym_size(1), H = q.sym_size(2), M = q.sym_size(3),
-                    D = v.sym_size(3);
-  const c10::SymInt size = rule.vector_state ? M * D + M + 1 : M * D;
-  c10::SymInt count = 0;
-  if (keep) count = cu_seqlens.has_value() ? T / kernels::kBlock : B * ((T - 1) / kernels::kBlock);
+  const Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
+  CheckInputs(rule, normalize, in);
+  const KeptRoom<c10::SymInt> room(rule, in, q.sym_size(0), q.sym_size(1), q.sym_size(2), q.sym_size(3),
+                                   v.sym_size(3), state.sym_size(0));
   const auto options = state.options();
   return {at::empty_symint(v.sym_sizes(), options), at::empty_symint(state.sym_sizes(), options),
-          at::empty_symint({count, H, size}, options)};
+          at::empty_symint({keep ? room.Total() : c10::SymInt(0)}, options)};
 }
 
 using Grads = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor,

@@ -22,7 +22,7 @@ struct DeltaRule : DecayRule<T, kDecay> {
   using Base::Base;
   using Base::d;
 
-  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const Token<T>& x, Step<T>& step) {
     Base::MakeDecay(x, step);
     Scale(x.gamma, x.k, d.rows, step.B);
     const auto fade = Set(kFadesRead ? x.mu : T(1));

@@ -34,6 +34,7 @@ struct LatticeRule : RuleBase<T> {
   using RuleBase<T>::p;
 
   enum Aux { kA, kCh, kR, kBeta };
+  enum Scalar { kHh, kExcess };
 
   // Dec reads z = k@Phi, and its ch is k/s as well.
   HWY_INLINE const T* Weights(const Token<T>&, const Step<T>& step) const { return step.aux[kCh]; }
@@ -44,25 +45,26 @@ struct LatticeRule : RuleBase<T> {
     }
   }
 
-  void MakeStep(const T* S, const Token<T>& x, Step<T>& step) {
-    MakeStepAs(S, x, p.normalize == Normalize::kToken, step);
-  }
-
-  HWY_INLINE void MakeStepAs(const T* S, const Token<T>& x, bool token, Step<T>& step) {
+  HWY_INLINE void MakeTarget(const Token<T>& x, Step<T>& step) {
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       const auto v = Load(x.v + j);
       Store(kEnc ? v : kDec ? hn::Sub(Load(step.z + j), v) : hn::Neg(v), step.h + j);
     }
-    const auto hh = Set(Dot(step.h, step.h, d.stride));
-    RowDots(S, d.rows, d.stride, step.h, step.aux[kA]);
-    auto worst = Set(T(-1));
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) worst = hn::Max(worst, Aim(i, hh, x, token, step));
-    if (!hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())))) Refine(S, hh, x, step);
   }
 
-  // A vector of slots from a, which stands as <S_i, h> yet, to A and B; returns their Excess.
+  void MakeStep(const Token<T>& x, Step<T>& step) { MakeStepAs(x, p.normalize == Normalize::kToken, step); }
+
+  HWY_INLINE void MakeStepAs(const Token<T>& x, bool token, Step<T>& step) {
+    step.scalar[kHh] = Dot(step.h, step.h, d.stride);
+    const auto hh = Set(step.scalar[kHh]);
+    auto worst = Set(T(-1));
+    for (size_t i = 0; i < d.rows; i += kLanes<T>) worst = hn::Max(worst, Aim(i, hh, x, token, step));
+    step.scalar[kExcess] = !hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())));
+  }
+
+  // A vector of slots from <S_i, h> to A and B; returns their Excess.
   HWY_INLINE Vec<T> Aim(size_t i, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
-    const auto inv = Load(step.lengths.inv + i), a = hn::Mul(Load(step.aux[kA] + i), inv);
+    const auto inv = Load(step.lengths.inv + i), a = hn::Mul(Load(step.dots + i), inv);
     const auto ch = kEnc ? hn::Mul(hn::Sub(a, Load(x.k + i)), inv) : Load(step.aux[kCh] + i);
     const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, hh));
     const auto g = hn::Mul(Set(x.gamma), ch), gi = hn::Mul(g, inv);
@@ -115,9 +117,14 @@ struct LatticeRule : RuleBase<T> {
     return hn::IfThenElse(in_range, excess, Set(T(1)));
   }
 
+  HWY_INLINE void Refine(const T* S, const Token<T>& x, Step<T>& step) {
+    if (HWY_UNLIKELY(step.scalar[kExcess] != T(0))) RefineSlots(S, x, step);
+  }
+
   // Once more the coefficients of the slots that have an Excess, in double and with r_i as it should be.
-  HWY_NOINLINE void Refine(const T* S, Vec<T> hh, const Token<T>& x, Step<T>& step) {
+  HWY_NOINLINE void RefineSlots(const T* S, const Token<T>& x, Step<T>& step) {
     HWY_ALIGN T excess[kLanes<T>];
+    const auto hh = Set(step.scalar[kHh]);
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
       const auto gi = hn::Mul(hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i)), Load(step.lengths.inv + i));
       const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.mu * x.mu));

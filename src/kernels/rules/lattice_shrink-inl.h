@@ -55,9 +55,7 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   using Base::d;
   using Base::p;
 
-  void MakeStep(const T* S, const Token<T>& x, Step<T>& step) {
-    Base::MakeStepAs(S, x, /*token=*/false, step);
-  }
+  void MakeStep(const Token<T>& x, Step<T>& step) { Base::MakeStepAs(x, /*token=*/false, step); }
 
   // S_new = Y; the engine's update then rescales it.
   void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new) {

@@ -40,7 +40,7 @@ struct MlstmRule : RuleBase<T> {
   }
   void SaveGrad(const T* G, T* dstate) { SaveParts(G, dm_, dstate); }
 
-  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const Token<T>& x, Step<T>& step) {
     const T kept = LogSigmoid(x.fgate) + m_;
     const T m = kept >= x.igate ? kept : x.igate;
     step.scalar[kForget] = std::exp(kept - m);

@@ -18,7 +18,7 @@ struct OuterRule : DecayRule<T, kDecay> {
   using Base::Base;
   using Base::d;
 
-  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const Token<T>& x, Step<T>& step) {
     Base::MakeDecay(x, step);
     Scale(T(-1), x.k, d.rows, step.B);
     Scale(T(1), x.v, d.stride, step.h);

@@ -24,7 +24,7 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   enum Aux { kZh, kE };
   enum Scalar { kS, kP };
 
-  void MakeStep(const T*, const Token<T>& x, Step<T>& step) {
+  void MakeStep(const Token<T>& x, Step<T>& step) {
     T *zh = step.aux[kZh], *e = step.aux[kE];
     Base::MakeDecay(x, step);
     Scale(x.gamma, x.k, d.rows, step.B);
