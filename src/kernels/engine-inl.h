@@ -60,10 +60,6 @@ struct RuleBase {
   const Dims<T>& d;
 };
 
-// The part of Update that measures the slots.
-template <class Rule>
-inline constexpr int kMeasured = Rule::kMeasures ? kMeasure : 0;
-
 // The norms of a state that no Update measured.
 template <class Rule, typename T>
 HWY_INLINE void Measure(const Dims<T>& d, const T* S, const Step<T>& step) {
@@ -144,7 +140,8 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
                       [](const T* from, int64_t n, T* to) LATTICE_INLINE { StreamCopy(from, n, to); });
     }
     rule.MakeStep(x, step);
-    Apply<kRead | kMeasured<Rule>>(rule, d, S, x, step, S, {x.q, y, step.lengths.norms, nullptr, nullptr});
+    Apply<kRead | (Rule::kMeasures ? kMeasure : 0)>(rule, d, S, x, step, S,
+                                                    {x.q, y, step.lengths.norms, nullptr, nullptr});
     if constexpr (Rule::kReadOut) rule.Read(x, step, y);
     if (y != out) Copy(y, p.width, out);
   }
@@ -194,20 +191,20 @@ HWY_INLINE void LoadOutputGrad(Rule& rule, const BackwardProblem<T>& p, const Ce
 }
 
 // The new state of a token whose step is made, and dq_i = <S_new,i, dy>.
-template <int kParts, class Rule, typename T>
+template <class Rule, typename T>
 HWY_INLINE void ReplayToken(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d, const Cell<T>& c,
                             int64_t t, const Token<T>& x, size_t i, Workspace<T>& w) {
   Step<T>& step = w.steps[i];
-  T *S_new = w.State(i + 1), *norms = w.steps[i + 1].lengths.norms, *out = c.At(p.dq, t);
+  T *S_new = w.State(i + 1), *out = c.At(p.dq, t);
   T* dq = IsWhole<T>(p.slots) ? out : w.grad.dq;
   if constexpr (Rule::kReadOut) {
-    Apply<kParts | kRead>(rule, d, w.State(i), x, step, S_new, {x.q, w.y, norms, nullptr, nullptr});
+    Apply<kRead>(rule, d, w.State(i), x, step, S_new, {x.q, w.y, nullptr, nullptr, nullptr});
     rule.Read(x, step, w.y);
     LoadOutputGrad(rule, p, c, t, step, w.dy);
     RowDots(S_new, d.rows, d.stride, w.dy, dq);
   } else {
     const T* dy = Padded(c.At(p.dy, t), p.width, w.dy);
-    Apply<kParts | kQueryGrad>(rule, d, w.State(i), x, step, S_new, {nullptr, nullptr, norms, dy, dq});
+    Apply<kQueryGrad>(rule, d, w.State(i), x, step, S_new, {nullptr, nullptr, nullptr, dy, dq});
   }
   if (dq != out) Copy(dq, p.slots, out);
 }
@@ -222,7 +219,6 @@ HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d
   rule.Load(kept, w.State(0));
   const Notes<Rule, T> notes(p, c);
   const bool noted = notes.size == 0 || notes.At(p.notes, first) != nullptr;
-  if (!noted) Measure<Rule>(d, w.State(0), w.steps[0]);
   for (int64_t t = first; noted && t < last; ++t) {
     const Token<T>& x = LoadToken<Rule>(p, c, t, w);
     Recall(rule, p, notes.At(p.notes, t), x, w.steps[t - first]);
@@ -231,13 +227,12 @@ HWY_INLINE void Replay(Rule& rule, const BackwardProblem<T>& p, const Dims<T>& d
   for (int64_t t = first; t < last; ++t) {
     const size_t i = t - first;
     const Token<T>& x = LoadToken<Rule>(p, c, t, w);
-    if (noted) {
-      ReplayToken<0>(rule, p, d, c, t, x, i, w);
-    } else {
+    if (!noted) {
+      Measure<Rule>(d, w.State(i), w.steps[i]);
       ReadState(rule, d, w.State(i), x, w.steps[i]);
       rule.MakeStep(x, w.steps[i]);
-      ReplayToken<kMeasured<Rule>>(rule, p, d, c, t, x, i, w);
     }
+    ReplayToken(rule, p, d, c, t, x, i, w);
   }
 }
 
