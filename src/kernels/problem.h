@@ -56,9 +56,11 @@ Int MostNoted(const Int& state_size, const Int& note_size) {
   return note_size == 0 || state_size < note_size * 16 ? Int(0) : state_size * 40 / note_size;
 }
 
-// The first noted token of a sequence: whole blocks at its end are noted. `length` where there are none.
+// The first noted token of a sequence: whole blocks at its end are noted. `length` where there are none, as
+// in a sequence so long that an eighth of it would not be noted.
 inline int64_t NotedFrom(int64_t length, int64_t state_size, int64_t note_size) {
-  const int64_t rest = length - MostNoted(state_size, note_size);
+  const int64_t most = MostNoted(state_size, note_size), rest = length - most;
+  if (length > 8 * most) return length;
   return std::min(length, (std::max<int64_t>(rest, 0) + kBlock - 1) / kBlock * kBlock);
 }
 

@@ -18,8 +18,8 @@ inline const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const
 inline int64_t Least(int64_t a, int64_t b) { return std::min(a, b); }
 inline c10::SymInt Least(const c10::SymInt& a, const c10::SymInt& b) { return a.min(b); }
 
-// Room for it, in elements: told by sizes alone, so for packed sequences it is what the worst division into
-// sequences needs. Int is int64_t or c10::SymInt.
+// Room for it, in elements: the most there can be, told by sizes alone. For packed sequences that is what the
+// worst division into sequences needs. Int is int64_t or c10::SymInt.
 template <typename Int>
 struct KeptRoom {
   Int states, notes;
