@@ -78,9 +78,8 @@ void ExpectThreadInvariant(const Variant& variant, const Shape& shape) {
   const Case<T> c = MakeCase<T>(variant, shape);
   const Results<T> want = RunKernels(c);
   for (const int threads : {1, 2, 3, 8}) {
-    ForEachResult(RunThreads(c, threads), want, [&](const std::string& name, const auto& a, const auto& b) {
-      EXPECT_TRUE(SameBits(a, b)) << name << " with " << threads << " threads";
-    });
+    SCOPED_TRACE(std::to_string(threads) + " threads");
+    ExpectSameBits(RunThreads(c, threads), want);
   }
 }
 

@@ -52,10 +52,9 @@ struct UpdateOf {
             if constexpr (kParts & kMeasure) AddProduct(j == 0, s, s, squares[r]);
             if constexpr (kParts & kQueryGrad) AddProduct(j == 0, s, dys[j], dots[r]);
           }
-          if constexpr (!(kParts & kMeasure)) squares[r] = a;
         }
-        if constexpr (kParts & kQueryGrad) KeepGroup<T>(col, dots, dq + first);
-        return SumRows<T>(squares);
+        if constexpr (kParts & kQueryGrad) PutSums<T>(col, dots, dq + first);
+        if constexpr (kParts & kMeasure) return SumRows<T>(squares);
       };
       if constexpr (kParts & kMeasure) {
         for (size_t i = 0; i < rows; i += N) KeepSums(col, i, GatherSums<T>(i, group), norms);
@@ -104,8 +103,8 @@ HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const
       }
       Store(dhj, dh + j);
     }
-    PutSums<T>(acc_A, dA + first);
-    PutSums<T>(acc_B, dB + first);
+    PutSums<T>(0, acc_A, dA + first);
+    PutSums<T>(0, acc_B, dB + first);
   }
 }
 

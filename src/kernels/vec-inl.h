@@ -122,10 +122,18 @@ HWY_INLINE auto GatherSums(size_t i, const Sums& sums) {
 #endif
 }
 
-// out[0..kGroup) = the sums of kGroup rows.
+// out[i..] = sums of the rows' first tile; those of the tiles after it are added.
 template <typename T>
-HWY_INLINE void PutSums(const Vec<T>* acc, T* out) {
-  hn::Store(SumRows<T>(acc), hn::FixedTag<T, kGroup<T>>(), out);
+HWY_INLINE void KeepSums(size_t col, size_t i, Vec<T> sums, T* out) {
+  Store(col == 0 ? sums : hn::Add(Load(out + i), sums), out + i);
+}
+
+// The same for kGroup rows; LoadSums reads them soon after.
+template <typename T>
+HWY_INLINE void PutSums(size_t col, const Vec<T>* acc, T* out) {
+  const hn::FixedTag<T, kGroup<T>> d;
+  const auto sums = SumRows<T>(acc);
+  hn::StoreU(col == 0 ? sums : hn::Add(hn::LoadU(d, out), sums), d, out);
 }
 
 // A vector of sums soon after PutSums: they were stored in blocks of 128 bits, and a wider load would wait
@@ -142,20 +150,6 @@ HWY_INLINE auto LoadSums(const T* p) {
     return hn::Combine(d, LoadSums<T, kCount / 2>(p + kCount / 2), LoadSums<T, kCount / 2>(p));
   }
 #endif
-}
-
-// out[i..] = sums of the rows' first tile; those of the tiles after it are added.
-template <typename T>
-HWY_INLINE void KeepSums(size_t col, size_t i, Vec<T> sums, T* out) {
-  Store(col == 0 ? sums : hn::Add(Load(out + i), sums), out + i);
-}
-
-// The same for kGroup rows that are not read again soon (see LoadSums).
-template <typename T>
-HWY_INLINE void KeepGroup(size_t col, const Vec<T>* acc, T* out) {
-  const hn::FixedTag<T, kGroup<T>> d;
-  const auto sums = SumRows<T>(acc);
-  hn::StoreU(col == 0 ? sums : hn::Add(hn::LoadU(d, out), sums), d, out);
 }
 
 // sum = x y where it is the first of its products, sum + x y else.
@@ -243,7 +237,7 @@ struct RowNormsPass {
           const T* row = S + (first + r) * stride + col;
           for (int j = 0; j < NV; ++j) {
             const auto s = Load(row + j * N);
-            acc[r] = j == 0 ? hn::Mul(s, s) : hn::MulAdd(s, s, acc[r]);
+            AddProduct(j == 0, s, s, acc[r]);
           }
         }
         return SumRows<T>(acc);

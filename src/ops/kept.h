@@ -5,8 +5,6 @@
 
 #include <c10/core/SymInt.h>
 
-#include <algorithm>
-
 #include "ops/inputs.h"
 
 namespace lattice {
@@ -15,25 +13,22 @@ inline const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const
   return in.lam.has_value() ? rule.shrink_kernels : rule.kernels;
 }
 
-inline int64_t Least(int64_t a, int64_t b) { return std::min(a, b); }
-inline c10::SymInt Least(const c10::SymInt& a, const c10::SymInt& b) { return a.min(b); }
-
 // Room for it, in elements: the most there can be, told by sizes alone. For packed sequences that is what the
-// worst division into sequences needs. Int is int64_t or c10::SymInt.
-template <typename Int>
+// worst division into sequences needs.
 struct KeptRoom {
-  Int states, notes;
+  c10::SymInt states, notes;
 
-  // N: packed sequences, or B.
-  KeptRoom(const kernels::RuleInfo& rule, const Inputs& in, const Int& B, const Int& T, const Int& H,
-           const Int& M, const Int& D, const Int& N) {
-    const Int state_size = rule.StateSize(M, D), note_size = KernelsFor(rule, in).notes.Of(M, D);
-    const Int blocks = in.cu_seqlens.has_value() ? T / kernels::kBlock : B * ((T - 1) / kernels::kBlock);
+  KeptRoom(const kernels::RuleInfo& rule, const Inputs& in) {
+    const c10::SymInt B = in.q.sym_size(0), T = in.q.sym_size(1), H = in.q.sym_size(2);
+    const c10::SymInt M = in.q.sym_size(3), D = in.v.sym_size(3), sequences = in.state.sym_size(0);
+    const c10::SymInt state_size = rule.StateSize(M, D), note_size = KernelsFor(rule, in).notes.Of(M, D);
+    const c10::SymInt blocks =
+        in.cu_seqlens.has_value() ? T / kernels::kBlock : B * ((T - 1) / kernels::kBlock);
     states = blocks * H * state_size;
-    notes = Least(B * T, N * kernels::MostNoted(state_size, note_size)) * H * note_size;
+    notes = (B * T).min(sequences * kernels::MostNoted(state_size, note_size)) * H * note_size;
   }
 
-  Int Total() const { return states + notes; }
+  c10::SymInt Total() const { return states + notes; }
 };
 
 }  // namespace lattice

@@ -60,10 +60,6 @@ void CheckKernelTypes(const kernels::RuleInfo& rule, const Inputs& in) {
                    " the kernel takes one type for all tensors; call lattice.scan or recur");
 }
 
-KeptRoom<int64_t> RoomFor(const kernels::RuleInfo& rule, const Inputs& in) {
-  return {rule, in, in.q.size(0), in.q.size(1), in.q.size(2), in.q.size(3), in.v.size(3), in.state.size(0)};
-}
-
 std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_name,
                                                        const std::string& normalize, const at::Tensor& q,
                                                        const at::Tensor& k, const at::Tensor& v,
@@ -77,8 +73,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_n
   CheckKernelTypes(rule, in);
   at::Tensor y = at::empty(v.sizes(), state.options());
   at::Tensor state_out = at::empty(state.sizes(), state.options());
-  const KeptRoom<int64_t> room = RoomFor(rule, in);
-  at::Tensor kept = at::empty({keep ? room.Total() : 0}, state.options());
+  const KeptRoom room(rule, in);
+  at::Tensor kept = at::empty({keep ? room.Total().expect_int() : 0}, state.options());
   const Prepared prepared(rule, std::move(in));
   AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_forward", [&] {
     kernels::ForwardProblem<scalar_t> p;
@@ -87,7 +83,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_n
     p.state_out = state_out.mutable_data_ptr<scalar_t>();
     if (keep) {
       p.checkpoints = kept.mutable_data_ptr<scalar_t>();
-      p.notes = p.checkpoints + room.states;
+      p.notes = p.checkpoints + room.states.expect_int();
     }
     const auto run = KernelsFor(rule, prepared.in).template Forward<scalar_t>();
     OverCells(p.Cells(), [&](int64_t first, int64_t last) { run(p, first, last); });
@@ -108,7 +104,7 @@ Grads Backward(const std::string& rule_name, const std::string& normalize, const
   CheckInputs(rule, normalize, in);
   CheckKernelTypes(rule, in);
   const Prepared prepared(rule, std::move(in));
-  const KeptRoom<int64_t> room = RoomFor(rule, prepared.in);
+  const KeptRoom room(rule, prepared.in);
   TORCH_CHECK_VALUE(kept.numel() == room.Total() && kept.is_contiguous(), OperatorName(rule),
                     " what the forward pass kept does not belong to these inputs");
   const auto options = state.options();
@@ -131,7 +127,7 @@ Grads Backward(const std::string& rule_name, const std::string& normalize, const
     kernels::BackwardProblem<scalar_t> p;
     prepared.Fill(rule, normalize, p);
     p.checkpoints = kept.const_data_ptr<scalar_t>();
-    p.notes = p.checkpoints + room.states;
+    p.notes = p.checkpoints + room.states.expect_int();
     p.dy = ViewOf<scalar_t>(dy_rows);
     p.dstate_out = dstate_rows.has_value() ? dstate_rows->const_data_ptr<scalar_t>() : nullptr;
     p.dq = MutableView<scalar_t>(std::get<0>(grads));

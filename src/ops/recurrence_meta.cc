@@ -18,8 +18,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Forward(const std::string& rule_n
   const kernels::RuleInfo& rule = RuleNamed(rule_name);
   const Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
   CheckInputs(rule, normalize, in);
-  const KeptRoom<c10::SymInt> room(rule, in, q.sym_size(0), q.sym_size(1), q.sym_size(2), q.sym_size(3),
-                                   v.sym_size(3), state.sym_size(0));
+  const KeptRoom room(rule, in);
   const auto options = state.options();
   return {at::empty_symint(v.sym_sizes(), options), at::empty_symint(state.sym_sizes(), options),
           at::empty_symint({keep ? room.Total() : c10::SymInt(0)}, options)};

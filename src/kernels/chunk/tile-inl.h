@@ -89,7 +89,7 @@ struct TileRunner {
       }
     }
     HWY_ALIGN T sums[kGroup<T>];
-    PutSums<T>(acc, sums);
+    PutSums<T>(0, acc, sums);
     for (size_t r = 0; r < kRows; ++r) t.P[(x + r) * kTile + j] = sums[r];
   }
 
