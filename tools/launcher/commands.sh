@@ -143,3 +143,9 @@ command_doctor() {
   source "$ROOT/tools/launcher/doctor.sh"
   doctor "$@"
 }
+
+command_lint() {
+  # shellcheck source=tools/launcher/lint.sh
+  source "$ROOT/tools/launcher/lint.sh"
+  lint "$@"
+}
