@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "kernels/storage-inl.h"
+#include "kernels/columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -65,46 +65,30 @@ template <typename T, typename S>
 HWY_INLINE void ConvRow(const S* const* rows, int64_t width, const T* weight, const T* bias, int64_t channels,
                         T* out) {
   const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t c = 0;
-  for (; c + N <= channels; c += N) {
-    auto sum = hn::LoadU(d, bias + c);
+  OverColumns(d, channels, [&](int64_t c, auto io) HWY_ATTR {
+    auto sum = io.Load(bias + c);
     for (int64_t j = 0; j < width; ++j) {
       if (rows[j] == nullptr) continue;
-      sum = hn::MulAdd(hn::LoadU(d, weight + j * channels + c), LoadAs(d, rows[j] + c), sum);
+      sum = hn::MulAdd(io.Load(weight + j * channels + c), io.Load(rows[j] + c), sum);
     }
-    hn::StoreU(sum, d, out + c);
-  }
-  for (; c < channels; ++c) {
-    T sum = bias[c];
-    for (int64_t j = 0; j < width; ++j) {
-      if (rows[j] != nullptr) sum = std::fma(weight[j * channels + c], Get(rows[j][c]), sum);
-    }
-    out[c] = sum;
-  }
+    io.Store(sum, out + c);
+  });
 }
 
 // out[c] (+)= a[c] b[c] over the channels.
 template <bool kAdd, typename T, typename S>
 HWY_INLINE void MulRows(const T* a, const S* b, int64_t channels, T* out) {
-  const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t c = 0;
-  for (; c + N <= channels; c += N) {
-    const auto x = hn::LoadU(d, a + c), y = LoadAs(d, b + c);
-    hn::StoreU(kAdd ? hn::MulAdd(x, y, hn::LoadU(d, out + c)) : hn::Mul(x, y), d, out + c);
-  }
-  for (; c < channels; ++c) out[c] = kAdd ? std::fma(a[c], Get(b[c]), out[c]) : a[c] * Get(b[c]);
+  OverColumns(hn::ScalableTag<T>(), channels, [&](int64_t c, auto io) HWY_ATTR {
+    const auto x = io.Load(a + c), y = io.Load(b + c);
+    io.Store(kAdd ? hn::MulAdd(x, y, io.Load(out + c)) : hn::Mul(x, y), out + c);
+  });
 }
 
 template <typename T>
 HWY_INLINE void AddRow(const T* a, int64_t channels, T* out) {
-  const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t c = 0;
-  for (; c + N <= channels; c += N)
-    hn::StoreU(hn::Add(hn::LoadU(d, out + c), hn::LoadU(d, a + c)), d, out + c);
-  for (; c < channels; ++c) out[c] += a[c];
+  OverColumns(hn::ScalableTag<T>(), channels, [&](int64_t c, auto io) HWY_ATTR {
+    io.Store(hn::Add(io.Load(out + c), io.Load(a + c)), out + c);
+  });
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "kernels/columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -20,13 +21,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 HWY_INLINE float Dot(const float* a, const float* b, int64_t n) {
   const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d);
   auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
-  float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total = std::fma(a[i], b[i], total);
-  return total;
+  OverColumns(d, n,
+              [&](int64_t i, auto io) HWY_ATTR { sum = hn::MulAdd(io.Load(a + i), io.Load(b + i), sum); });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

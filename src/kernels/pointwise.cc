@@ -9,10 +9,10 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/columns-inl.h"
 #include "kernels/dot-inl.h"
 #include "kernels/gelu-inl.h"
 #include "kernels/isa.h"
-#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -23,17 +23,11 @@ using F32 = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<F32>;
 
 // y[i] = f(x[i], y[i]) a vector at a time.
-template <class F>
-HWY_INLINE void Map(const float* x, int64_t n, float* y, const F& f) {
+template <typename S, class F>
+HWY_INLINE void Map(const S* x, int64_t n, float* y, const F& f) {
   const F32 d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) hn::StoreU(f(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
-  if (i == n) return;
-  const Tail<float> a(x + i, n - i);
-  Tail<float> b(y + i, n - i);
-  hn::StoreU(f(d, hn::LoadU(d, a.values), hn::LoadU(d, b.values)), d, b.values);
-  b.CopyTo(y + i);
+  OverColumns(d, n,
+              [&](int64_t i, auto io) HWY_ATTR { io.Store(f(d, io.Load(x + i), io.Load(y + i)), y + i); });
 }
 
 void AddToVec(const float* x, int64_t n, float* y) {
@@ -41,11 +35,7 @@ void AddToVec(const float* x, int64_t n, float* y) {
 }
 
 void AddToBf16(const uint16_t* x, int64_t n, float* y) {
-  const F32 d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) hn::StoreU(hn::Add(LoadAs(d, x + i), hn::LoadU(d, y + i)), d, y + i);
-  for (; i < n; ++i) y[i] += Get(x[i]);
+  Map(x, n, y, [](F32, FloatVec a, FloatVec b) { return hn::Add(a, b); });
 }
 
 void Silu(float* x, int64_t n) {
@@ -68,13 +58,9 @@ void SigmoidPow(float* x, int64_t n, float power) {
 
 HWY_INLINE float Sum(const float* x, int64_t n) {
   const F32 d;
-  const int64_t N = hn::Lanes(d);
   auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) sum = hn::Add(sum, hn::LoadU(d, x + i));
-  float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total += x[i];
-  return total;
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR { sum = hn::Add(sum, io.Load(x + i)); });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 HWY_INLINE void AddScaled(float a, const float* x, int64_t n, float* y) {

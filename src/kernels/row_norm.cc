@@ -9,64 +9,53 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#include "kernels/columns-inl.h"
 #include "kernels/isa.h"
-#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// sum of a b w over a row, w null: ones.
 template <typename T, typename S>
 HWY_INLINE T Dot3(const T* a, const S* b, const T* w, int64_t n) {
   const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
   auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    auto y = LoadAs(d, b + i);
-    if (w != nullptr) y = hn::Mul(y, hn::LoadU(d, w + i));
-    sum = hn::MulAdd(hn::LoadU(d, a + i), y, sum);
-  }
-  T total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total += a[i] * (w == nullptr ? Get(b[i]) : Get(b[i]) * w[i]);
-  return total;
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    auto y = io.Load(b + i);
+    if (w != nullptr) y = hn::Mul(y, io.Load(w + i));
+    sum = hn::MulAdd(io.Load(a + i), y, sum);
+  });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 template <typename T, typename S>
 HWY_INLINE void Sum(const T* x, const S* y, int64_t n, T* out) {
-  const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) hn::StoreU(hn::Add(hn::LoadU(d, x + i), LoadAs(d, y + i)), d, out + i);
-  for (; i < n; ++i) out[i] = x[i] + Get(y[i]);
+  OverColumns(hn::ScalableTag<T>(), n, [&](int64_t i, auto io) HWY_ATTR {
+    io.Store(hn::Add(io.Load(x + i), io.Load(y + i)), out + i);
+  });
 }
 
 // out = a x w over a row, w null: ones.
 template <typename T, typename S>
 HWY_INLINE void Scale(T a, const T* x, const T* w, int64_t n, S* out) {
   const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    auto y = hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i));
-    if (w != nullptr) y = hn::Mul(y, hn::LoadU(d, w + i));
-    StoreAs(y, d, out + i);
-  }
-  for (; i < n; ++i) Put(w == nullptr ? a * x[i] : a * x[i] * w[i], out + i);
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    auto y = hn::Mul(hn::Set(d, a), io.Load(x + i));
+    if (w != nullptr) y = hn::Mul(y, io.Load(w + i));
+    io.Store(y, out + i);
+  });
 }
 
 // out += a x y
 template <typename T, typename S>
 HWY_INLINE void AddScaledProduct(T a, const T* x, const S* y, int64_t n, T* out) {
   const hn::ScalableTag<T> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    const auto ax = hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i));
-    hn::StoreU(hn::MulAdd(ax, LoadAs(d, y + i), hn::LoadU(d, out + i)), d, out + i);
-  }
-  for (; i < n; ++i) out[i] = std::fma(a * x[i], Get(y[i]), out[i]);
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto ax = hn::Mul(hn::Set(d, a), io.Load(x + i));
+    io.Store(hn::MulAdd(ax, io.Load(y + i), io.Load(out + i)), out + i);
+  });
 }
 
 template <typename T>
@@ -96,28 +85,19 @@ HWY_INLINE void ForwardRow(const RowNormForward<T>& p, int64_t row) {
 template <typename T, typename S>
 HWY_INLINE void Combine(const RowNormBackward<T>& p, T along, T r, const S* g, int64_t at) {
   const hn::ScalableTag<T> d;
-  const int64_t n = p.width, N = hn::Lanes(d);
   const T *x = p.sum + at, *w = p.weight, *more = p.dsum == nullptr ? nullptr : p.dsum + at;
   T* out = p.dx + at;
   uint16_t* rounded = p.dx_bf16 == nullptr ? nullptr : p.dx_bf16 + at;
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    auto term = hn::Mul(hn::Set(d, r), LoadAs(d, g + i));
-    if (w != nullptr) term = hn::Mul(term, hn::LoadU(d, w + i));
-    auto y = hn::MulAdd(hn::Set(d, along), hn::LoadU(d, x + i), term);
-    if (more != nullptr) y = hn::Add(y, hn::LoadU(d, more + i));
-    hn::StoreU(y, d, out + i);
+  OverColumns(d, p.width, [&](int64_t i, auto io) HWY_ATTR {
+    auto term = hn::Mul(hn::Set(d, r), io.Load(g + i));
+    if (w != nullptr) term = hn::Mul(term, io.Load(w + i));
+    auto y = hn::MulAdd(hn::Set(d, along), io.Load(x + i), term);
+    if (more != nullptr) y = hn::Add(y, io.Load(more + i));
+    io.Store(y, out + i);
     if constexpr (std::is_same_v<T, float>) {
-      if (rounded != nullptr) StoreAs(y, d, rounded + i);
+      if (rounded != nullptr) io.Store(y, rounded + i);
     }
-  }
-  for (; i < n; ++i) {
-    const T term = w == nullptr ? r * Get(g[i]) : r * Get(g[i]) * w[i];
-    out[i] = std::fma(along, x[i], term) + (more == nullptr ? T(0) : more[i]);
-    if constexpr (std::is_same_v<T, float>) {
-      if (rounded != nullptr) Put(out[i], rounded + i);
-    }
-  }
+  });
 }
 
 // With g = dy w: dx = r g - (share r^3 <g, x>) x, dw += r x dy.

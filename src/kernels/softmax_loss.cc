@@ -10,8 +10,8 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/columns-inl.h"
 #include "kernels/isa.h"
-#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -21,40 +21,31 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename S>
 HWY_INLINE float MaxOf(const S* x, int64_t n) {
   const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d);
   auto most = hn::Set(d, -INFINITY);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) most = hn::Max(most, LoadAs(d, x + i));
-  float result = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; i < n; ++i) result = std::max(result, Get(x[i]));
-  return result;
+  OverColumns(d, n,
+              [&](int64_t i, auto io) HWY_ATTR { most = hn::Max(most, io.Or(io.Load(x + i), -INFINITY)); });
+  return hn::GetLane(hn::MaxOfLanes(d, most));
 }
 
 // y = exp(x - shift); returns the sum. y may be x.
 template <typename S>
 HWY_INLINE float ExpSum(float shift, const S* x, int64_t n, float* y) {
   const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d);
   auto sum = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    const auto e = hn::Exp(d, hn::Sub(LoadAs(d, x + i), hn::Set(d, shift)));
-    sum = hn::Add(sum, e);
-    hn::StoreU(e, d, y + i);
-  }
-  float total = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < n; ++i) total += y[i] = std::exp(Get(x[i]) - shift);
-  return total;
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto e = hn::Exp(d, hn::Sub(io.Load(x + i), hn::Set(d, shift)));
+    sum = hn::Add(sum, io.Or(e, 0));
+    io.Store(e, y + i);
+  });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 // y = a x; y may be x.
 template <typename S>
 HWY_INLINE void ScaleRow(float a, const float* x, int64_t n, S* y) {
   const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) StoreAs(hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i)), d, y + i);
-  for (; i < n; ++i) Put(a * x[i], y + i);
+  OverColumns(d, n,
+              [&](int64_t i, auto io) HWY_ATTR { io.Store(hn::Mul(hn::Set(d, a), io.Load(x + i)), y + i); });
 }
 
 template <typename S>

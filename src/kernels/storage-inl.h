@@ -9,7 +9,6 @@
 #define LATTICE_KERNELS_STORAGE_INL_H_
 #endif
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -70,18 +69,6 @@ HWY_INLINE void Put(float x, uint16_t* p) {
   const uint32_t high = bits >> 16;
   *p = static_cast<uint16_t>(x != x ? high | 0x40u : (bits + 0x7fffu + (high & 1u)) >> 16);
 }
-
-// The last elements of a call, padded to a vector: computed like all others, they are rounded like them, and
-// it does not matter how rows are divided among calls.
-template <typename S>
-struct Tail {
-  S values[HWY_MAX_BYTES / sizeof(Computed<S>)] = {};
-  int64_t count;
-
-  explicit Tail(int64_t n) : count(n) {}
-  Tail(const S* from, int64_t n) : count(n) { std::copy_n(from, n, values); }
-  void CopyTo(S* to) const { std::copy_n(values, count, to); }
-};
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -6,8 +6,8 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/columns-inl.h"
 #include "kernels/isa.h"
-#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -23,40 +23,24 @@ HWY_INLINE V Sigmoid(D d, V x) {
 template <typename S>
 HWY_INLINE void Forward(const S* a, const S* b, int64_t n, S* y) {
   const hn::ScalableTag<Computed<S>> d;
-  const int64_t N = hn::Lanes(d);
-  const auto step = [&](const S* from_a, const S* from_b, S* to) HWY_ATTR {
-    const auto x = LoadAs(d, from_a);
-    StoreAs(hn::Mul(hn::Mul(x, Sigmoid(d, x)), LoadAs(d, from_b)), d, to);
-  };
-  int64_t i = 0;
-  for (; i + N <= n; i += N) step(a + i, b + i, y + i);
-  if (i == n) return;
-  Tail<S> out(n - i);
-  step(Tail<S>(a + i, n - i).values, Tail<S>(b + i, n - i).values, out.values);
-  out.CopyTo(y + i);
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto x = io.Load(a + i);
+    io.Store(hn::Mul(hn::Mul(x, Sigmoid(d, x)), io.Load(b + i)), y + i);
+  });
 }
 
 // With s = sigmoid(a): d silu / da = s + a s (1 - s) = s (1 + a - a s).
 template <typename S>
 HWY_INLINE void Backward(const S* a, const S* b, const S* dy, int64_t n, S* da, S* db) {
   const hn::ScalableTag<Computed<S>> d;
-  const int64_t N = hn::Lanes(d);
   const auto one = hn::Set(d, Computed<S>(1));
-  const auto step = [&](const S* from_a, const S* from_b, const S* from_dy, S* to_a, S* to_b) HWY_ATTR {
-    const auto x = LoadAs(d, from_a), g = LoadAs(d, from_dy);
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto x = io.Load(a + i), g = io.Load(dy + i);
     const auto s = Sigmoid(d, x), xs = hn::Mul(x, s);
     const auto slope = hn::Mul(s, hn::Sub(hn::Add(one, x), xs));
-    StoreAs(hn::Mul(g, hn::Mul(slope, LoadAs(d, from_b))), d, to_a);
-    StoreAs(hn::Mul(g, xs), d, to_b);
-  };
-  int64_t i = 0;
-  for (; i + N <= n; i += N) step(a + i, b + i, dy + i, da + i, db + i);
-  if (i == n) return;
-  Tail<S> out_a(n - i), out_b(n - i);
-  step(Tail<S>(a + i, n - i).values, Tail<S>(b + i, n - i).values, Tail<S>(dy + i, n - i).values,
-       out_a.values, out_b.values);
-  out_a.CopyTo(da + i);
-  out_b.CopyTo(db + i);
+    io.Store(hn::Mul(g, hn::Mul(slope, io.Load(b + i))), da + i);
+    io.Store(hn::Mul(g, xs), db + i);
+  });
 }
 
 void ForwardF32(const float* a, const float* b, int64_t n, float* y) { Forward(a, b, n, y); }

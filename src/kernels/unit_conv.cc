@@ -12,7 +12,6 @@
 #include "kernels/conv_row-inl.h"
 #include "kernels/dot-inl.h"
 #include "kernels/isa.h"
-#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -22,13 +21,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 // out = a x + b y; out may be x or y.
 HWY_INLINE void Blend(float a, const float* x, float b, const float* y, int64_t n, float* out) {
   const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + N <= n; i += N) {
-    const auto term = hn::Mul(hn::Set(d, b), hn::LoadU(d, y + i));
-    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + i), term), d, out + i);
-  }
-  for (; i < n; ++i) out[i] = std::fma(a, x[i], b * y[i]);
+  OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto term = hn::Mul(hn::Set(d, b), io.Load(y + i));
+    io.Store(hn::MulAdd(hn::Set(d, a), io.Load(x + i), term), out + i);
+  });
 }
 
 template <typename S>
@@ -66,27 +62,17 @@ HWY_INLINE void UnitGradient(const UnitConv<S>& p, int64_t f, int64_t at, const 
 template <typename S>
 HWY_INLINE void InputRow(const UnitConv<S>& p, const float* const* dc, int64_t count, S* dx) {
   const hn::ScalableTag<float> d;
-  const int64_t N = hn::Lanes(d), C = p.channels;
-  int64_t c = 0;
-  for (; c + N <= C; c += N) {
+  const int64_t C = p.channels;
+  OverColumns(d, C, [&](int64_t c, auto io) HWY_ATTR {
     auto sum = hn::Zero(d);
     for (int64_t f = 0; f < p.kFilters; ++f) {
       for (int64_t later = 0; later < count; ++later) {
-        const auto w = hn::LoadU(d, p.weight[f] + (p.width - 1 - later) * C + c);
-        sum = hn::MulAdd(w, hn::LoadU(d, dc[f] + later * C + c), sum);
+        const auto w = io.Load(p.weight[f] + (p.width - 1 - later) * C + c);
+        sum = hn::MulAdd(w, io.Load(dc[f] + later * C + c), sum);
       }
     }
-    StoreAs(sum, d, dx + c);
-  }
-  for (; c < C; ++c) {
-    float sum = 0;
-    for (int64_t f = 0; f < p.kFilters; ++f) {
-      for (int64_t later = 0; later < count; ++later) {
-        sum = std::fma(p.weight[f][(p.width - 1 - later) * C + c], dc[f][later * C + c], sum);
-      }
-    }
-    Put(sum, dx + c);
-  }
+    io.Store(sum, dx + c);
+  });
 }
 
 template <typename S>

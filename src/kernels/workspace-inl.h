@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "kernels/arena.h"
 #include "kernels/problem.h"
@@ -108,31 +109,10 @@ class Workspace {
  public:
   // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
   Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
-    constexpr size_t kVectors = 2 * 4 + 3 + 10, kOfStep = 8 + Step<T>::kAux;
-    const size_t vectors = kVectors + (depth + 1) * kOfStep;
-    T* base =
-        static_cast<T*>(ThreadArena((vectors * Longest() + (depth + 1 + cells) * dims.Matrix()) * sizeof(T)));
-    next_ = base;
-    for (auto& copy : copies) copy = {Vector(), Vector(), Vector(), Vector()};
-    y = Vector();
-    dy = Vector();
-    ones = Vector();
-    for (size_t i = 0; i <= depth; ++i) {
-      Step<T>& step = steps[i];
-      step.lengths = {Vector(), Vector(), Vector()};
-      step.z = Vector();
-      step.dots = Vector();
-      step.A = Vector();
-      step.B = Vector();
-      step.h = Vector();
-      for (T*& aux : step.aux) aux = Vector();
-    }
-    grad = {Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(), Vector(),
-            Vector(), Vector(), 0,        0,        0,        0,        0};
-    std::memset(static_cast<void*>(base), 0, (next_ - base) * sizeof(T));
+    const std::span<T> all = PlaceInArena<T>([&](Layout<T>& layout) { Place(depth, cells, layout); });
+    // The vectors, which come first: their padding must be zeros.
+    std::memset(static_cast<void*>(all.data()), 0, static_cast<size_t>(states_ - all.data()) * sizeof(T));
     Fill(T(1), dims.rows, ones);
-    states_ = next_;
-    cells_ = states_ + (depth + 1) * dims.Matrix();
   }
 
   // State i of the block under way: before its token i.
@@ -148,18 +128,31 @@ class Workspace {
   T *y, *dy;
   T* ones;
   Step<T> steps[kBlock + 1];
-  StepGrad<T> grad;
+  StepGrad<T> grad = {};
 
  private:
-  size_t Longest() const { return HWY_MAX(dims_.rows, dims_.stride); }
-  T* Vector() {
-    T* v = next_;
-    next_ += Longest();
-    return v;
+  void Place(size_t depth, size_t cells, Layout<T>& layout) {
+    const auto vector = [&] { return layout.Take(HWY_MAX(dims_.rows, dims_.stride)); };
+    for (auto& copy : copies) copy = {vector(), vector(), vector(), vector()};
+    y = vector();
+    dy = vector();
+    ones = vector();
+    for (size_t i = 0; i <= depth; ++i) {
+      Step<T>& step = steps[i];
+      step.lengths = {vector(), vector(), vector()};
+      for (T** part : {&step.z, &step.dots, &step.A, &step.B, &step.h}) *part = vector();
+      for (T*& aux : step.aux) aux = vector();
+    }
+    for (T** part : {&grad.dA, &grad.dB, &grad.dh, &grad.dq, &grad.dk, &grad.dv, &grad.dmu_slots, &grad.P,
+                     &grad.dz, &grad.E}) {
+      *part = vector();
+    }
+    states_ = layout.Take((depth + 1) * dims_.Matrix());
+    cells_ = layout.Take(cells * dims_.Matrix());
   }
 
   const Dims<T> dims_;
-  T *next_, *states_, *cells_;
+  T *states_, *cells_;
 };
 
 // Copies n elements into padded scratch, or out of it.

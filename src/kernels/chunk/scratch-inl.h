@@ -6,6 +6,10 @@
 #define LATTICE_KERNELS_CHUNK_SCRATCH_INL_H_
 #endif
 
+#include <array>
+#include <cstring>
+#include <span>
+
 #include "kernels/chunk/chunk.h"
 #include "kernels/chunk/products-inl.h"
 #include "kernels/workspace-inl.h"
@@ -53,63 +57,15 @@ class Scratch {
 
   // `cells` go through a sequence together, with `kept` matrices each.
   Scratch(const Dims<T>& dims, bool backward, size_t cells, size_t kept) : d_(dims), kept_per_cell_(kept) {
-    const size_t states = backward ? kStates : 1;
-    const size_t bytes =
-        sizeof(T) * (Size(backward) + (states + cells * kept + 5) * dims.Matrix() + cells * dims.rows);
-    next_ = static_cast<T*>(ThreadArena(bytes));
-    std::memset(static_cast<void*>(next_), 0, bytes);
-    frozen = {Take(dims.Matrix()), Take(dims.Matrix()), Take(dims.rows), Take(dims.rows)};
-    all_ = {0,
-            PerSlot(),
-            PerSlot(),
-            Take(kTokens),
-            Take(kTokens),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            PerSlot(),
-            Take((kTokens + kTile) * dims.stride),
-            Take(kTokens * kTile)};
-    products = Take(kTile * dims.rows);
-    row = Take(HWY_MAX(dims.rows, dims.stride));
-    y = Take(kTile * dims.stride);
-    if (backward) {
-      grad = {TileSlots(),
-              TileSlots(),
-              TileSlots(),
-              TileSlots(),
-              TileSlots(),
-              TileSlots(),
-              TileSlots(),
-              TileSlots(),
-              Take(kTile * dims.stride),
-              Take(kTile * dims.stride),
-              Take(kTile * kTile),
-              TileSlots()};
-      queries = Take(kTile * kTile * dims.rows);
-      across = Take(dims.Matrix());
-      across_grad = Take(dims.Matrix());
-    }
-    states_ = Take(states * dims.Matrix());
-    kept_ = Take(cells * kept * dims.Matrix());
-    lengths_ = Take(cells * dims.rows);
+    const std::span<T> all = PlaceInArena<T>([&](Layout<T>& layout) { Place(backward, cells, layout); });
+    std::memset(static_cast<void*>(all.data()), 0, all.size_bytes());
   }
 
   // Tokens [first, first + count) of the segment.
   Tile<T> At(size_t first, size_t count) const {
     Tile<T> t = all_;
     t.tokens = count;
-    for (T** x : {&t.q, &t.k, &t.reads, &t.a, &t.ch, &t.r, &t.beta, &t.G, &t.W, &t.R, &t.from_start,
-                  &t.to_end, &t.through}) {
-      *x += first * d_.rows;
-    }
+    for (T** x : PerSlot(t)) *x += first * d_.rows;
     t.gamma += first;
     t.mu += first;
     t.H += first * d_.stride;
@@ -131,25 +87,47 @@ class Scratch {
   T *across, *across_grad;  // a state and its gradient, transposed
 
  private:
-  size_t Size(bool backward) const {
-    const size_t forward =
-        (13 * kTokens + kTile + 3) * d_.rows + (kTokens + 2 * kTile + 1) * d_.stride + kTokens * (2 + kTile);
-    const size_t more = (9 * kTile + kTile * kTile) * d_.rows + 2 * kTile * d_.stride + kTile * kTile;
-    return forward + (backward ? more : 0);
+  // Lengths are whole vectors, or multiples of kTile = 16 elements, so every piece is aligned.
+  void Place(bool backward, size_t cells, Layout<T>& layout) {
+    const size_t matrix = d_.Matrix();
+    frozen = {layout.Take(matrix), layout.Take(matrix), layout.Take(d_.rows), layout.Take(d_.rows)};
+    for (T** x : PerSlot(all_)) *x = layout.Take(kTokens * d_.rows);
+    all_.gamma = layout.Take(kTokens);
+    all_.mu = layout.Take(kTokens);
+    all_.H = layout.Take((kTokens + kTile) * d_.stride);
+    all_.P = layout.Take(kTokens * kTile);
+    products = layout.Take(kTile * d_.rows);
+    row = layout.Take(HWY_MAX(d_.rows, d_.stride));
+    y = layout.Take(kTile * d_.stride);
+    if (backward) PlaceGradients(layout);
+    states_ = layout.Take((backward ? kStates : 1) * matrix);
+    kept_ = layout.Take(cells * kept_per_cell_ * matrix);
+    lengths_ = layout.Take(cells * d_.rows);
   }
-  // Lengths here are whole vectors, or multiples of kTile = 16 elements.
-  T* Take(size_t count) {
-    T* p = next_;
-    next_ += count;
-    return p;
+
+  void PlaceGradients(Layout<T>& layout) {
+    for (T** x :
+         {&grad.dq, &grad.dk, &grad.dG, &grad.dW, &grad.dR, &grad.dA, &grad.dB, &grad.ddots, &grad.dU}) {
+      *x = layout.Take(kTile * d_.rows);
+    }
+    grad.dy = layout.Take(kTile * d_.stride);
+    grad.dh = layout.Take(kTile * d_.stride);
+    grad.dP = layout.Take(kTile * kTile);
+    queries = layout.Take(kTile * kTile * d_.rows);
+    across = layout.Take(d_.Matrix());
+    across_grad = layout.Take(d_.Matrix());
   }
-  T* PerSlot() { return Take(kTokens * d_.rows); }
-  T* TileSlots() { return Take(kTile * d_.rows); }
+
+  // The parts of a tile with a row of slots for every token.
+  static std::array<T**, 13> PerSlot(Tile<T>& t) {
+    return {&t.q, &t.k, &t.reads, &t.a,          &t.ch,     &t.r,      &t.beta,
+            &t.G, &t.W, &t.R,     &t.from_start, &t.to_end, &t.through};
+  }
 
   const Dims<T> d_;
   const size_t kept_per_cell_;
-  Tile<T> all_;
-  T *next_, *states_, *kept_, *lengths_;
+  Tile<T> all_ = {};
+  T *states_, *kept_, *lengths_;
 };
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
