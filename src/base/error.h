@@ -8,13 +8,25 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace lattice {
 
+// `text` when it has at most `most` bytes; else its beginning and its end, and how much is missing between.
+inline std::string Shortened(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const size_t tail = most / 4, head = most - tail;
+  return std::string(text.substr(0, head)) + " ... (" + std::to_string(text.size() - most) + " bytes) ... " +
+         std::string(text.substr(text.size() - tail));
+}
+
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // Messages quote what strangers wrote, and a name in a file may have megabytes.
+  static constexpr size_t kLongestMessage = 4096;
+
+  explicit Error(std::string_view message) : std::runtime_error(Shortened(message, kLongestMessage)) {}
 };
 
 // All arguments printed one after the other.

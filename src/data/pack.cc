@@ -31,19 +31,21 @@ struct EncodedBatch {
   std::string first_malformed;
   InputPosition end;
   int64_t input_bytes = 0;
+  size_t record_bytes = 0;
 };
 
 EncodedBatch Encode(const RecordBatch& batch, const text::Tokenizer& tokenizer, const std::string& field) {
   EncodedBatch out;
   out.end = batch.end;
   out.input_bytes = batch.input_bytes;
+  out.record_bytes = batch.record_bytes;
   const int32_t eot = tokenizer.special().eot;
   std::string parsed;
   for (const Record& record : batch.records) {
     const std::string* text = &record.text;
     if (record.json) {
       try {
-        parsed = RecordText(record.text, field);
+        parsed = io::JsonStringField(record.text, field);
       } catch (const Error& error) {
         if (out.malformed++ == 0)
           out.first_malformed = StrCat(batch.file, ":", record.line, ": ", error.what());
@@ -59,6 +61,9 @@ EncodedBatch Encode(const RecordBatch& batch, const text::Tokenizer& tokenizer, 
   }
   return out;
 }
+
+// Of records under way: a batch has little more than half a MiB, but a single record may have 64.
+constexpr size_t kMostRecordBytes = size_t{64} << 20;
 
 // One thread reads, several tokenise; the caller takes the results in the order of the input. At most a few
 // batches per thread are under way.
@@ -91,6 +96,7 @@ class Pipeline {
     EncodedBatch batch = std::move(found->second);
     done_.erase(found);
     ++taken_;
+    record_bytes_ -= batch.record_bytes;
     changed_.notify_all();
     return batch;
   }
@@ -108,11 +114,18 @@ class Pipeline {
     changed_.notify_all();
   }
 
+  bool HasRoomFor(const RecordBatch& batch) const {
+    const int64_t under_way = read_ - taken_;
+    return under_way == 0 ||
+           (under_way < most_under_way_ && record_bytes_ + batch.record_bytes <= kMostRecordBytes);
+  }
+
   void ReadAll(BatchReader& reader) {
     while (std::optional<RecordBatch> batch = reader.Next()) {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || read_ - taken_ < most_under_way_; });
+      changed_.wait(lock, [&] { return stopping_ || HasRoomFor(*batch); });
       if (stopping_) return;
+      record_bytes_ += batch->record_bytes;
       waiting_.emplace_back(read_++, std::move(*batch));
       changed_.notify_all();
     }
@@ -141,6 +154,7 @@ class Pipeline {
   std::deque<std::pair<int64_t, RecordBatch>> waiting_;
   std::map<int64_t, EncodedBatch> done_;
   int64_t read_ = 0, taken_ = 0;
+  size_t record_bytes_ = 0;  // of batches read and not yet taken
   bool all_read_ = false, stopping_ = false;
   std::exception_ptr error_;
   std::vector<std::thread> threads_;

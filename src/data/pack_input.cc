@@ -29,6 +29,8 @@ std::vector<InputFile> ListInputs(const std::vector<fs::path>& paths) {
   std::vector<InputFile> files;
   for (const fs::path& path : paths) {
     Check(fs::exists(path), "[pack] there is no file or directory ", path.string());
+    Check(fs::is_directory(path) || fs::is_regular_file(path), "[pack] ", path.string(),
+          " is neither a regular file nor a directory");
     const std::vector<fs::path> found = fs::is_directory(path) ? FilesBelow(path) : std::vector{path};
     for (const fs::path& file : found) files.push_back({file, static_cast<int64_t>(fs::file_size(file))});
   }
@@ -49,14 +51,13 @@ std::optional<RecordBatch> BatchReader::Next() {
   while (position_.file < static_cast<int64_t>(files_.size())) {
     const InputFile& file = files_[static_cast<size_t>(position_.file)];
     if (source_ == nullptr) source_ = OpenTextSource(file.path, options_);
-    size_t bytes = 0;
     bool ended = false;
-    while (bytes < kBatchBytes && !ended) {
+    while (batch.record_bytes < kBatchBytes && !ended) {
       std::optional<Record> record = source_->Next();
       ended = !record.has_value();
       if (ended) break;
       // A short document costs more than its bytes.
-      bytes += record->text.size() + 64;
+      batch.record_bytes += record->text.size() + 64;
       batch.records.push_back(std::move(*record));
       ++position_.record;
     }

@@ -32,6 +32,7 @@ struct RecordBatch {
   std::string file;
   InputPosition end;        // behind the batch
   int64_t input_bytes = 0;  // read up to there, over all files
+  size_t record_bytes = 0;  // that the records take in memory, about
 };
 
 // Records from `position` on; those before are read and dropped, which is much faster than tokenising them.

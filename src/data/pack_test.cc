@@ -1,6 +1,7 @@
 #include "data/pack.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "data/token_store.h"
 #include "io/directory_lock.h"
@@ -142,7 +143,26 @@ TEST_F(PackTest, CountsMalformedLinesAndShowsTheFirst) {
   EXPECT_EQ(done.documents, 1);
   EXPECT_EQ(done.malformed, 4);
   EXPECT_TRUE(io::Says(done.first_malformed, {"a.jsonl:3", "holds no text"}));
-  EXPECT_TRUE(io::Says(io::ErrorOf([&] { RecordText("{\"txt\": 1, \"b\": 2}", "text"); }), {"b, txt"}));
+}
+
+// A tree of such lines takes 60 times their bytes.
+TEST_F(PackTest, HostileLinesTakeLittleMemory) {
+  std::string wide = "{\"a\":[[]";
+  while (wide.size() < size_t{24} << 20) wide += ",[]";
+  wide += "],\"text\":\"wide\"}\n";
+  const std::string deep(size_t{24} << 20, '[');
+  options_.inputs = {dir_.Put("a.jsonl", wide + deep + "\n{\"text\": \"fine\"}\n")};
+  const io::PeakMemory peak;
+  const PackProgress done = Pack(options_, tokenizer_);
+  EXPECT_LT(peak.Grown(), int64_t{400} << 20);
+  EXPECT_EQ(done.documents, 2);
+  EXPECT_EQ(done.text_bytes, 8);
+  EXPECT_TRUE(io::Says(done.first_malformed, {"a.jsonl:2", "nested deeper"}));
+}
+
+TEST_F(PackTest, RefusesALineWithoutEnd) {
+  options_.inputs = {dir_.Put("a.jsonl", std::string((size_t{64} << 20) + 1, '['))};
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Pack(options_, tokenizer_); }), {"a.jsonl:1", "more than 64 MiB"}));
 }
 
 TEST_F(PackTest, NamesBadInput) {
@@ -154,6 +174,8 @@ TEST_F(PackTest, NamesBadInput) {
   EXPECT_TRUE(io::Says(error(dir_.Put("a.pdf", "x")), {".pdf", ".jsonl"}));
   EXPECT_TRUE(io::Says(error(dir_.Put("a.txt.bz2", "x")), {".bz2", "not supported"}));
   EXPECT_TRUE(io::Says(error(dir_.Put("empty.txt", "")), {"holds no text"}));
+  ASSERT_EQ(::mkfifo((dir_ / "pipe.txt").c_str(), 0600), 0);
+  EXPECT_TRUE(io::Says(error(dir_ / "pipe.txt"), {"pipe.txt", "neither a regular file"}));
   std::filesystem::create_directory(dir_ / "nothing");
   EXPECT_TRUE(io::Says(error(dir_ / "nothing"), {"nothing", "holds no .txt"}));
 }

@@ -1,7 +1,6 @@
 #include "data/text_source.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -14,7 +13,8 @@ namespace lattice::data {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 18;
-constexpr size_t kLongestLine = size_t{1} << 28;
+// A line is tokenised whole, and its tokens may take eight times its bytes.
+constexpr size_t kLongestLine = size_t{1} << 26;
 constexpr std::array<std::string_view, 3> kJsonEndings = {".jsonl", ".ndjson", ".json"};
 
 bool IsJson(const std::string& ending) {
@@ -137,26 +137,6 @@ std::unique_ptr<TextSource> OpenTextSource(const std::filesystem::path& path, co
   OpenByteStream(path);  // says it when the file is missing or the compression is unknown
   Fail("[data] ", path.string(), " ends in \"", ending,
        "\"; expected .txt, .jsonl or .parquet (.txt and .jsonl also with .gz, .zst or .xz behind)");
-}
-
-std::string RecordText(const std::string& line, const std::string& field) {
-  nlohmann::json value;
-  try {
-    value = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::exception& error) {
-    const std::string_view what = error.what();
-    const size_t tag = what.find("] ");
-    Fail("not JSON: ", tag == std::string_view::npos ? what : what.substr(tag + 2));
-  }
-  Check(value.is_object(), "not a JSON object");
-  const auto found = value.find(field);
-  if (found == value.end()) {
-    std::string keys;
-    for (const auto& [key, member] : value.items()) keys += StrCat(keys.empty() ? "" : ", ", key);
-    Fail("no key \"", field, "\"; there are: ", keys);
-  }
-  Check(found->is_string(), "the key \"", field, "\" holds no text");
-  return found->get<std::string>();
 }
 
 }  // namespace lattice::data

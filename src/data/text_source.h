@@ -17,7 +17,7 @@ struct SourceOptions {
 
 struct Record {
   std::string text;
-  bool json = false;  // `text` is a line of JSON, still to be read by RecordText()
+  bool json = false;  // `text` is a line of JSON, still to be read by io::JsonStringField()
   bool ends = true;   // a document ends here; false for a piece of one that is too long to hold
   int64_t line = 0;   // from 1: of the line of JSON
 };
@@ -38,9 +38,6 @@ std::unique_ptr<TextSource> OpenTextSource(const std::filesystem::path& path, co
 
 // True when OpenTextSource() knows the ending.
 bool HasTextEnding(const std::filesystem::path& path);
-
-// The text of a line of JSON: the string under `field`. Throws Error that says what is wrong with the line.
-std::string RecordText(const std::string& line, const std::string& field);
 
 // Documents longer than this come in pieces, cut at the end of a line where there is one.
 inline constexpr size_t kLongestPiece = size_t{8} << 20;

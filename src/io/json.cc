@@ -1,49 +1,15 @@
 #include "io/json.h"
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <vector>
 
 #include "base/error.h"
-#include "io/file.h"
+#include "io/json_events.h"
 
 namespace lattice::io {
 namespace {
 
 using nlohmann::json;
-
-// The library's messages start with "[json.exception.parse_error.101] "; ours start with the operation.
-std::string_view WithoutTag(std::string_view message) {
-  const size_t end = message.find("] ");
-  return message.starts_with('[') && end != std::string_view::npos ? message.substr(end + 2) : message;
-}
-
-// Refuses what the library accepts silently: deep nesting and keys that occur twice.
-class StrictRules {
- public:
-  explicit StrictRules(std::string_view source) : source_(source) {}
-
-  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
-    const bool opens =
-        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    // `depth` counts the values that are open around this one.
-    Check(!opens || depth < kMaxJsonDepth, "[json] ", source_, " is nested deeper than ", kMaxJsonDepth,
-          " levels");
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      Check(keys_.back().insert(key).second, "[json] ", source_, " has the key \"", key, "\" twice");
-    }
-    return true;
-  }
-
- private:
-  std::string_view source_;
-  std::vector<std::set<std::string>> keys_;
-};
 
 template <typename T>
 struct TypeName;
@@ -80,21 +46,6 @@ std::string Shown(const json& value) {
 
 }  // namespace
 
-json ParseJson(std::string_view text, std::string_view source) {
-  // The library takes a NUL for the end of the text and would not look at what follows.
-  Check(text.find('\0') == std::string_view::npos, "[json] ", source, " has a NUL byte");
-  StrictRules rules(source);
-  try {
-    return json::parse(text.begin(), text.end(), std::ref(rules));
-  } catch (const json::exception& error) {
-    Fail("[json] ", source, ": ", WithoutTag(error.what()));
-  }
-}
-
-json ReadJson(const std::filesystem::path& path) {
-  return ParseJson(ReadFile(path, kMaxJsonBytes), path.string());
-}
-
 template <typename T>
 T GetJson(const json& object, std::string_view key, std::string_view source) {
   // Not Check(): showing a large object would cost its size on every call.
@@ -121,7 +72,7 @@ std::string Dump(const json& value, int indent) {
   try {
     return value.dump(indent);
   } catch (const json::exception& error) {
-    Fail("[json] cannot write: ", WithoutTag(error.what()));
+    Fail("[json] cannot write: ", WithoutJsonTag(error.what()));
   }
 }
 

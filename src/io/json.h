@@ -13,13 +13,25 @@
 
 namespace lattice::io {
 
-constexpr int kMaxJsonDepth = 64;
-constexpr size_t kMaxJsonBytes = size_t{256} << 20;
+// What a text may cost its reader. A value of two bytes takes up to 100 bytes of memory.
+struct JsonLimits {
+  int depth = 64;
+  size_t values = size_t{1} << 20;
+  size_t bytes = size_t{256} << 20;
+};
 
-// Strict JSON: one value, valid UTF-8, no duplicate keys, nesting up to kMaxJsonDepth. `source` is the name
-// that errors give it, a path as a rule.
-nlohmann::json ParseJson(std::string_view text, std::string_view source);
-nlohmann::json ReadJson(const std::filesystem::path& path);
+// Strict JSON: one value, valid UTF-8, no duplicate keys, within `limits`. Time and memory are linear in the
+// text (times the logarithm of the keys of an object). `source` is the name that errors give it, a path as a
+// rule. Errors name the position and quote little.
+nlohmann::json ParseJson(std::string_view text, std::string_view source, const JsonLimits& limits = {});
+nlohmann::json ReadJson(const std::filesystem::path& path, const JsonLimits& limits = {});
+
+// The same for a line of a log, which may have been cut short: null when it cannot be read.
+nlohmann::json ParseJsonLine(std::string_view line);
+
+// The string under `field` of an object; the rest of the object is read and dropped, so it costs no memory.
+// The last one counts where the field occurs twice. Throws Error that says what is wrong with the text.
+std::string JsonStringField(std::string_view text, std::string_view field);
 
 // The member `key` of an object as T: bool, int64_t, double (an integer is accepted) or std::string. Throws
 // when `object` is no object, the key is missing or the type differs.

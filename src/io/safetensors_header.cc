@@ -121,7 +121,14 @@ class HeaderReader {
     Check(ok, "[safetensors] ", source_, ": ", args...);
   }
 
-  std::string Here() const { return StrCat("tensor \"", tensor_.name, "\" "); }
+  // Printed as the tensor it is about, only when there is something to say: a name may be long.
+  struct Where {
+    const std::string& name;
+    friend std::ostream& operator<<(std::ostream& out, const Where& where) {
+      return out << "tensor \"" << where.name << "\" ";
+    }
+  };
+  Where Here() const { return {tensor_.name}; }
 
   [[noreturn]] void Unexpected(std::string_view what) const {
     switch (level_) {

@@ -27,7 +27,7 @@ void WriteSealedJson(const std::filesystem::path& path, nlohmann::json object) {
 }
 
 nlohmann::json ReadSealedJson(const std::filesystem::path& path) {
-  const std::string text = ReadFile(path, kMaxJsonBytes);
+  const std::string text = ReadFile(path, JsonLimits{}.bytes);
   nlohmann::json object = ParseJson(text, path.string());
   Check(object.is_object() && object.erase(kKey) == 1, "[json] ", path.string(), " has no checksum");
   // Equal text, not only an equal checksum: 1e5 and 1E5 are the same number.

@@ -51,6 +51,29 @@ class TestDir {
   std::filesystem::path path_;
 };
 
+// How much more the process takes at most, from here on, than it took at most before.
+class PeakMemory {
+ public:
+  PeakMemory() {
+    // Sets the peak back to the present, where the system can.
+    std::ofstream("/proc/self/clear_refs") << "5";
+    before_ = Kib("VmHWM:");
+  }
+  int64_t Grown() const { return (Kib("VmHWM:") - before_) << 10; }
+
+ private:
+  static int64_t Kib(std::string_view key) {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+      int64_t value = 0;
+      if (word == key && status >> value) return value;
+    }
+    Fail("/proc/self/status has no ", key);
+  }
+
+  int64_t before_ = 0;
+};
+
 // `whole` with one bit flipped, or, for every sixth i, cut short; the place, below `most`, depends on i only.
 inline std::string Damaged(std::string whole, uint64_t i, size_t most = std::string::npos) {
   const Random random(7);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "io/file.h"
 #include "io/testing.h"
 
 namespace lattice::io {
@@ -63,6 +64,24 @@ TEST(Toml, FormatsSoThatItReadsBack) {
   EXPECT_EQ(FormatToml(1.0), "1.0");
   EXPECT_TRUE(
       std::isnan(std::get<double>(ParseToml("x = " + FormatToml(std::nan("")), "t").settings[0].value)));
+}
+
+TEST(Toml, ThreeThousandDamagedFilesDoNotCrash) {
+  const std::string whole = ReadFile("configs/110m.toml") + "[x]\n\"a b\" = 'c'\nd = 1.5e3\ne = [1, 2]\n";
+  int refused = 0;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    // Damaged twice: the first place may be in a comment.
+    const std::string bad = Damaged(Damaged(whole, i) + "\n", 5000 + i * 7);
+    refused += ErrorOf([&] { ParseToml(bad, "t.toml"); }) != "no error" ? 1 : 0;
+  }
+  EXPECT_GT(refused, 1000);
+  for (const std::string_view open : {"[", "{a=", "a.", "[["}) {
+    std::string deep = "x = ";
+    while (deep.size() < 100000) deep += open;
+    const std::string message = ErrorOf([&] { ParseToml(deep, "t.toml"); });
+    EXPECT_TRUE(Says(message, {"t.toml"}));
+    EXPECT_LT(message.size(), 5000u);
+  }
 }
 
 TEST(Toml, ReadsFiles) {

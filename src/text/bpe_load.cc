@@ -17,7 +17,7 @@ namespace {
 using Tables = BpeTokenizer::Tables;
 
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
-constexpr int64_t kMaxVocab = 1 << 24;
+constexpr size_t kMaxVocab = 1 << 24;
 
 bool Prints(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
@@ -48,15 +48,15 @@ std::string BytesOf(std::string_view token, const std::unordered_map<char32_t, c
 using Ids = std::unordered_map<std::string, int32_t>;
 
 Ids ReadIds(const std::string& text, const std::string& source) {
-  const nlohmann::json vocab = io::ParseJson(text, source);
+  const nlohmann::json vocab = io::ParseJson(text, source, {.values = kMaxVocab + 1, .bytes = kMaxFileBytes});
   Check(vocab.is_object() && !vocab.empty(), "[bpe] ", source, " must be an object of token: id");
   Ids ids;
   std::vector<bool> used(vocab.size());
   for (const auto& [token, value] : vocab.items()) {
     const auto id = io::GetJson<int64_t>(vocab, token, source);
     // Ids without holes: the vocabulary has exactly as many tokens as ids.
-    Check(id >= 0 && id < static_cast<int64_t>(vocab.size()) && id < kMaxVocab, "[bpe] ", source,
-          ": token \"", token, "\" has the id ", id, "; expected 0 to ", vocab.size() - 1);
+    Check(id >= 0 && id < static_cast<int64_t>(vocab.size()), "[bpe] ", source, ": token \"", token,
+          "\" has the id ", id, "; expected 0 to ", vocab.size() - 1);
     Check(!used[static_cast<size_t>(id)], "[bpe] ", source, ": the id ", id, " is used twice");
     used[static_cast<size_t>(id)] = true;
     ids.emplace(token, static_cast<int32_t>(id));

@@ -87,6 +87,22 @@ std::string Edited(const std::string& from, const std::string& to) {
   return vocab.replace(at, from.size(), to);
 }
 
+TEST(Bpe, DamagedFilesDoNotCrash) {
+  const std::string vocab = io::ReadFile(kVocab), merges = io::ReadFile(kMerges);
+  const TestDir dir;
+  int refused = 0;
+  for (uint64_t i = 0; i < 300; ++i) {
+    try {
+      const auto tokenizer = LoadBpe(dir.Put("vocab.json", i % 2 == 0 ? io::Damaged(vocab, i) : vocab),
+                                     dir.Put("merges.txt", i % 2 == 1 ? io::Damaged(merges, i) : merges));
+      tokenizer->Decode(tokenizer->Encode("Some text to be split, again and again.\xff"));
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
 TEST(Bpe, WrongFilesSayWhatIsWrong) {
   const std::string vocab = io::ReadFile(kVocab);
   EXPECT_EQ(LoadError(vocab, ""), "no error");

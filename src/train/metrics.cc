@@ -1,24 +1,27 @@
 #include "train/metrics.h"
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
 #include "io/file.h"
+#include "io/json.h"
 
 namespace lattice::train {
 namespace {
 
 bool BelongsTo(const std::string& line, int64_t last_step) {
-  const nlohmann::json value = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json value = io::ParseJsonLine(line);
   return value.is_object() && value.contains("step") && value["step"].is_number_integer() &&
          value["step"].get<int64_t>() <= last_step;
 }
 
 std::string KeptLines(const std::filesystem::path& path, int64_t last_step) {
-  std::ifstream file(path);
   std::string kept, line;
-  while (std::getline(file, line)) {
+  if (!std::filesystem::exists(path)) return kept;
+  std::istringstream lines(io::ReadFile(path));
+  while (std::getline(lines, line)) {
     if (BelongsTo(line, last_step)) kept += line + "\n";
   }
   return kept;

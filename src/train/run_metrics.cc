@@ -1,9 +1,11 @@
 #include "train/run_metrics.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
+#include "io/file.h"
+#include "io/json.h"
 #include "model/config.h"
 #include "train/run_directory.h"
 
@@ -75,15 +77,16 @@ const Series& RunMetrics::Get(const std::string& key) const {
 
 RunMetrics ReadRunMetrics(const std::filesystem::path& run) {
   const std::filesystem::path path = run / kMetricsFile;
-  std::ifstream file(path);
-  Check(file.is_open(), "[report] ", run.string(), " is no run of training: there is no ", kMetricsFile);
+  Check(std::filesystem::is_regular_file(path), "[report] ", run.string(),
+        " is no run of training: there is no ", kMetricsFile);
+  std::istringstream file(io::ReadFile(path));
   RunMetrics metrics;
   metrics.name = std::filesystem::absolute(run).lexically_normal().filename().string();
   if (metrics.name.empty()) metrics.name = run.string();
   metrics.title = TitleOf(run);
   Collected all;
   std::string text;
-  while (std::getline(file, text)) TakeLine(all, metrics, nlohmann::json::parse(text, nullptr, false));
+  while (std::getline(file, text)) TakeLine(all, metrics, io::ParseJsonLine(text));
   Check(!all.series.empty(), "[report] ", path.string(), " holds no metrics yet");
   for (const auto& [key, points] : all.series) metrics.series[key].assign(points.begin(), points.end());
   for (const auto& [key, layers] : all.layers) {
