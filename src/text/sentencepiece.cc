@@ -97,6 +97,18 @@ SpecialIds SpecialIdsOf(const Processor& processor) {
   return ids;
 }
 
+sentencepiece::util::Status Loaded(Processor& processor, const std::string& content,
+                                   const std::string& source) {
+  try {
+    return processor.LoadFromSerializedProto(absl::string_view(content.data(), content.size()));
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    // The library's tries throw when they cannot be built.
+    Fail("[sentencepiece] ", source, " is not a SentencePiece model: ", error.what());
+  }
+}
+
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::unique_ptr<Processor> processor, const SentencePieceModel& model,
@@ -157,7 +169,7 @@ std::unique_ptr<Tokenizer> ParseSentencePiece(std::string content, const std::st
   Check(!model.denormalizes, "[sentencepiece] ", source,
         " has a denormalisation table, which is not supported");
   auto processor = std::make_unique<Processor>();
-  const auto status = processor->LoadFromSerializedProto(absl::string_view(content.data(), content.size()));
+  const auto status = Loaded(*processor, content, source);
   Check(status.ok(), "[sentencepiece] ", source, " is not a SentencePiece model: ", status.error_message());
   return std::make_unique<SentencePieceTokenizer>(std::move(processor), model, std::move(content));
 }

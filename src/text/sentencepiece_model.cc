@@ -1,112 +1,130 @@
 #include "text/sentencepiece_model.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "base/error.h"
+#include "text/normalizer_table.h"
+#include "text/protobuf.h"
 
 namespace lattice::text {
 namespace {
 
-// One field of a protocol buffer message.
-struct Field {
-  uint64_t number;
-  uint64_t value = 0;      // of a varint
-  std::string_view bytes;  // of everything else
-};
-
-class Fields {
- public:
-  Fields(std::string_view message, std::string_view source) : rest_(message), source_(source) {}
-
-  bool Next(Field& field) {
-    if (rest_.empty()) return false;
-    const uint64_t tag = Varint();
-    field = {tag >> 3, 0, {}};
-    switch (tag & 7) {
-      case 0:
-        field.value = Varint();
-        break;
-      case 1:
-        field.bytes = Take(8);
-        break;
-      case 2:
-        field.bytes = Take(Varint());
-        break;
-      case 5:
-        field.bytes = Take(4);
-        break;
-      default:
-        FailFormat();
-    }
-    return true;
-  }
-
- private:
-  [[noreturn]] void FailFormat() const { Fail("[sentencepiece] ", source_, " is not a SentencePiece model"); }
-
-  uint64_t Varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (rest_.empty()) FailFormat();
-      const auto byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    FailFormat();
-  }
-
-  std::string_view Take(uint64_t size) {
-    if (size > rest_.size()) FailFormat();
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-
-  std::string_view rest_;
-  std::string_view source_;
-};
+using Field = ProtobufField;
+using Fields = ProtobufFields;
+using enum ProtobufField::Type;
 
 // Field numbers of sentencepiece_model.proto.
-constexpr uint64_t kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5;
+constexpr uint64_t kPiece = 1, kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5;
+constexpr uint64_t kPieceText = 1, kPieceScore = 2, kPieceType = 3, kUserDefined = 4;
 constexpr uint64_t kModelType = 3, kModelTypeBpe = 2, kSuffixSpace = 24, kUnknownSurface = 44;
 constexpr uint64_t kCharsMap = 2, kDummyPrefix = 3, kRemoveExtraSpaces = 4, kEscapeSpaces = 5;
 
-void ReadTrainerSpec(Fields fields, SentencePieceModel& model) {
-  for (Field field; fields.Next(field);) {
-    if (field.number == kModelType) model.bpe = field.value == kModelTypeBpe;
-    if (field.number == kSuffixSpace) model.suffix_space = field.value != 0;
-    if (field.number == kUnknownSurface) model.unknown = field.bytes;
-  }
-}
+constexpr size_t kMaxPieces = size_t{1} << 22;
+// Encoding takes time for every piece that begins at a place of the text.
+constexpr size_t kMaxPieceBytes = 1024;
+// The library has room for as many user-defined symbols that begin at one place.
+constexpr size_t kMaxSymbolsAlike = 64;
 
-void ReadNormalizerSpec(Fields fields, SentencePieceModel& model) {
-  for (Field field; fields.Next(field);) {
-    if (field.number == kCharsMap) model.normalizes = !field.bytes.empty();
-    if (field.number == kDummyPrefix) model.dummy_prefix = field.value != 0;
-    if (field.number == kRemoveExtraSpaces) model.remove_extra_spaces = field.value != 0;
-    if (field.number == kEscapeSpaces) model.escape_spaces = field.value != 0;
-  }
-}
+// Reads the message once; what a field says twice counts as the library counts it: the last one.
+class ModelReader {
+ public:
+  explicit ModelReader(std::string_view source)
+      : source_(source), not_a_model_(StrCat("[sentencepiece] ", source, " is not a SentencePiece model")) {}
 
-void ReadDenormalizerSpec(Fields fields, SentencePieceModel& model) {
-  for (Field field; fields.Next(field);) {
-    if (field.number == kCharsMap) model.denormalizes = !field.bytes.empty();
+  SentencePieceModel Read(std::string_view content) {
+    Fields fields = Open(content);
+    for (Field field; fields.Next(field);) {
+      if (field.Is(kPiece, kBytes)) ReadPiece(Open(field.bytes));
+      if (field.Is(kTrainerSpec, kBytes)) ReadTrainerSpec(Open(field.bytes));
+      if (field.Is(kNormalizerSpec, kBytes)) ReadNormalizerSpec(Open(field.bytes));
+      if (field.Is(kDenormalizerSpec, kBytes)) ReadDenormalizerSpec(Open(field.bytes));
+    }
+    CheckSymbols();
+    return model_;
   }
-}
+
+ private:
+  template <typename... Args>
+  void Require(bool ok, const Args&... args) const {
+    Check(ok, "[sentencepiece] ", source_, ": ", args...);
+  }
+
+  Fields Open(std::string_view message) const { return Fields(message, not_a_model_); }
+
+  void ReadPiece(Fields fields) {
+    std::string_view text;
+    uint64_t type = 0;
+    for (Field field; fields.Next(field);) {
+      if (field.Is(kPieceText, kBytes)) text = field.bytes;
+      if (field.Is(kPieceScore, kFixed32)) CheckScore(field.bytes);
+      if (field.Is(kPieceType, kVarint)) type = field.value;
+    }
+    Require(++pieces_ <= kMaxPieces, "more than ", kMaxPieces, " pieces");
+    Require(!text.empty() && text.size() <= kMaxPieceBytes, "piece ", pieces_ - 1, " has ", text.size(),
+            " bytes; expected 1 to ", kMaxPieceBytes);
+    // The library's tries end keys at a NUL.
+    Require(text.find('\0') == std::string_view::npos, "piece ", pieces_ - 1, " has a NUL byte");
+    if (type == kUserDefined) symbols_.push_back(text);
+  }
+
+  void CheckScore(std::string_view bytes) const {
+    float score = 0;
+    std::memcpy(&score, bytes.data(), sizeof(score));
+    Require(std::isfinite(score), "the score of piece ", pieces_, " is not a number");
+  }
+
+  void ReadTrainerSpec(Fields fields) {
+    for (Field field; fields.Next(field);) {
+      if (field.Is(kModelType, kVarint)) model_.bpe = field.value == kModelTypeBpe;
+      if (field.Is(kSuffixSpace, kVarint)) model_.suffix_space = field.value != 0;
+      if (field.Is(kUnknownSurface, kBytes)) model_.unknown = field.bytes;
+    }
+  }
+
+  void ReadNormalizerSpec(Fields fields) {
+    for (Field field; fields.Next(field);) {
+      if (field.Is(kCharsMap, kBytes)) {
+        model_.normalizes = !field.bytes.empty();
+        if (model_.normalizes) CheckNormalizerTable(field.bytes, source_);
+      }
+      if (field.Is(kDummyPrefix, kVarint)) model_.dummy_prefix = field.value != 0;
+      if (field.Is(kRemoveExtraSpaces, kVarint)) model_.remove_extra_spaces = field.value != 0;
+      if (field.Is(kEscapeSpaces, kVarint)) model_.escape_spaces = field.value != 0;
+    }
+  }
+
+  void ReadDenormalizerSpec(Fields fields) {
+    for (Field field; fields.Next(field);) {
+      if (field.Is(kCharsMap, kBytes)) model_.denormalizes = !field.bytes.empty();
+    }
+  }
+
+  void CheckSymbols() {
+    std::sort(symbols_.begin(), symbols_.end());
+    std::vector<std::string_view> alike;  // each the beginning of the next
+    for (const std::string_view symbol : symbols_) {
+      while (!alike.empty() && !symbol.starts_with(alike.back())) alike.pop_back();
+      alike.push_back(symbol);
+      Require(alike.size() <= kMaxSymbolsAlike, "more than ", kMaxSymbolsAlike,
+              " user-defined symbols begin with \"", alike.front(), "\"");
+    }
+  }
+
+  std::string_view source_;
+  std::string not_a_model_;
+  SentencePieceModel model_;
+  size_t pieces_ = 0;
+  std::vector<std::string_view> symbols_;
+};
 
 }  // namespace
 
 SentencePieceModel InspectSentencePiece(std::string_view content, std::string_view source) {
-  SentencePieceModel model;
-  Fields fields(content, source);
-  for (Field field; fields.Next(field);) {
-    const Fields inner(field.bytes, source);
-    if (field.number == kTrainerSpec) ReadTrainerSpec(inner, model);
-    if (field.number == kNormalizerSpec) ReadNormalizerSpec(inner, model);
-    if (field.number == kDenormalizerSpec) ReadDenormalizerSpec(inner, model);
-  }
-  return model;
+  return ModelReader(source).Read(content);
 }
 
 }  // namespace lattice::text
