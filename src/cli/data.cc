@@ -67,11 +67,13 @@ struct CheckArguments {
 };
 
 int CheckShards(const CheckArguments& arguments) {
-  const std::string hash =
-      arguments.tokenizer.empty() ? "" : text::OpenTokenizer(arguments.tokenizer)->hash();
+  const std::unique_ptr<text::Tokenizer> tokenizer =
+      arguments.tokenizer.empty() ? nullptr : text::OpenTokenizer(arguments.tokenizer);
   for (const std::string& directory : arguments.directories) {
-    const data::TokenStore store(directory, hash);
-    std::cout << directory << ": whole; " << train::Grouped(store.tokens()) << " tokens, ";
+    const data::TokenStore store =
+        tokenizer == nullptr ? data::TokenStore(directory, "") : data::TokenStore(directory, *tokenizer);
+    std::cout << directory << ": whole; " << train::Grouped(store.tokens()) << " tokens, ids up to "
+              << store.largest() << (tokenizer == nullptr ? " (not compared with a vocabulary), " : ", ");
     if (store.documents() >= 0) std::cout << train::Grouped(store.documents()) << " documents, ";
     std::cout << train::BytesText(store.text_bytes()) << " of text, " << store.shards()
               << " shards; fingerprint " << store.fingerprint() << ", tokenizer "
@@ -113,7 +115,8 @@ void AddCheck(CLI::App& parent, Chosen& chosen) {
       parent.add_subcommand("check", "Read every byte of token shards and verify the checksums");
   const auto arguments = std::make_shared<CheckArguments>();
   command->add_option("directories", arguments->directories, "directories of shards")->required();
-  command->add_option("--tokenizer", arguments->tokenizer, "also check that this tokenizer made them");
+  command->add_option("--tokenizer", arguments->tokenizer,
+                      "also check that this tokenizer made them and has their ids");
   command->footer("Example: ./lattice data check shards/fineweb");
   command->callback([arguments, &chosen] { chosen = [arguments] { return CheckShards(*arguments); }; });
 }

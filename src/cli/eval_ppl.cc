@@ -37,7 +37,7 @@ struct EvalPplFlags {
 };
 
 std::vector<int32_t> ReadShards(const EvalPplFlags& options, const text::Tokenizer& tokenizer) {
-  const data::TokenStore store(options.data, tokenizer.hash());
+  const data::TokenStore store(options.data, tokenizer);
   int64_t count = store.tokens();
   if (options.max_tokens > 0) count = std::min(count, options.max_tokens);
   std::vector<int64_t> wide(static_cast<size_t>(count));

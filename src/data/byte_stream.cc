@@ -1,22 +1,23 @@
 #include "data/byte_stream.h"
 
-#include <fcntl.h>
 #include <lzma.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <array>
-#include <cerrno>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "io/file.h"
 
 namespace lattice::data {
 namespace {
 
 constexpr size_t kBuffer = size_t{1} << 18;
+// xz -9 needs 65 MiB; a file may ask for 4 GiB.
+constexpr uint64_t kMostXzMemory = uint64_t{1} << 30;
 constexpr std::array<std::string_view, 3> kPacked = {".gz", ".zst", ".xz"};
 constexpr std::array<std::string_view, 10> kUnsupported = {".bz2", ".lz4", ".lzma", ".zip", ".7z",
                                                            ".rar", ".tar", ".tgz",  ".br",  ".Z"};
@@ -31,31 +32,17 @@ bool Among(const std::array<std::string_view, kSize>& list, std::string_view end
 
 class PlainStream : public ByteStream {
  public:
-  explicit PlainStream(const std::filesystem::path& path) : path_(path) {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const int error = errno;
-    Check(descriptor_ >= 0, "[data] cannot open ", path.string(), ": ", SystemReason(error));
-  }
-  ~PlainStream() override { ::close(descriptor_); }
+  explicit PlainStream(const std::filesystem::path& path) : file_(path) {}
 
   size_t Read(std::span<char> out) override {
-    size_t done = 0;
-    while (done < out.size()) {
-      const ssize_t got = ::read(descriptor_, out.data() + done, out.size() - done);
-      if (got < 0 && errno == EINTR) continue;
-      const int error = errno;
-      Check(got >= 0, "[data] cannot read ", path_.string(), ": ", SystemReason(error));
-      if (got == 0) break;
-      done += static_cast<size_t>(got);
-    }
+    const size_t done = file_.Read(std::as_writable_bytes(out));
     consumed_ += static_cast<int64_t>(done);
     return done;
   }
   int64_t consumed() const override { return consumed_; }
 
  private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;
+  io::ReadOnlyFile file_;
   int64_t consumed_ = 0;
 };
 
@@ -87,6 +74,11 @@ class PackedStream : public ByteStream {
   // Between two members, or behind the last.
   virtual bool AtEnd() const = 0;
   [[noreturn]] void Damaged(std::string_view what) const { Fail("[data] ", path_, " is damaged: ", what); }
+  [[noreturn]] void OutOfMemory(uint64_t needed) const {
+    Fail("[data] there is not enough memory to unpack ", path_,
+         needed > 0 ? StrCat(": it needs ", needed >> 20, " MiB") : "",
+         "; the file may be whole. Give the process more memory, or pack the file with a smaller window");
+  }
 
  private:
   void Refill() {
@@ -120,6 +112,7 @@ class GzipStream : public PackedStream {
     state_.next_out = reinterpret_cast<Bytef*>(out.data());
     state_.avail_out = static_cast<uInt>(room);
     const int result = ::inflate(&state_, Z_NO_FLUSH);
+    if (result == Z_MEM_ERROR) OutOfMemory(0);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       Damaged(state_.msg != nullptr ? state_.msg : "not gzip");
     }
@@ -147,6 +140,10 @@ class ZstdStream : public PackedStream {
     ZSTD_inBuffer from = {input.data(), input.size(), 0};
     ZSTD_outBuffer to = {out.data(), out.size(), 0};
     const size_t result = ::ZSTD_decompressStream(state_, &to, &from);
+    const ZSTD_ErrorCode error = ::ZSTD_getErrorCode(result);
+    if (error == ZSTD_error_memory_allocation || error == ZSTD_error_frameParameter_windowTooLarge) {
+      OutOfMemory(0);
+    }
     if (::ZSTD_isError(result) != 0) Damaged(::ZSTD_getErrorName(result));
     if (from.pos > 0 || to.pos > 0) at_end_ = result == 0;
     input = input.subspan(from.pos);
@@ -162,7 +159,8 @@ class ZstdStream : public PackedStream {
 class XzStream : public PackedStream {
  public:
   explicit XzStream(const std::filesystem::path& path) : PackedStream(path) {
-    Check(::lzma_stream_decoder(&state_, UINT64_MAX, LZMA_CONCATENATED) == LZMA_OK, "[data] xz cannot start");
+    Check(::lzma_stream_decoder(&state_, kMostXzMemory, LZMA_CONCATENATED) == LZMA_OK,
+          "[data] xz cannot start");
   }
   ~XzStream() override { ::lzma_end(&state_); }
 
@@ -174,6 +172,7 @@ class XzStream : public PackedStream {
     state_.next_out = reinterpret_cast<uint8_t*>(out.data());
     state_.avail_out = out.size();
     const lzma_ret result = ::lzma_code(&state_, last ? LZMA_FINISH : LZMA_RUN);
+    if (result == LZMA_MEM_ERROR || result == LZMA_MEMLIMIT_ERROR) OutOfMemory(::lzma_memusage(&state_));
     if (result == LZMA_STREAM_END) {
       at_end_ = true;
     } else if (result != LZMA_OK && result != LZMA_BUF_ERROR) {

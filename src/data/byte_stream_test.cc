@@ -1,8 +1,13 @@
 #include "data/byte_stream.h"
 
 #include <gtest/gtest.h>
+#include <lzma.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+
+#include <cstring>
 
 #include "io/file.h"
 #include "io/testing.h"
@@ -27,6 +32,27 @@ std::string Gzip(const std::string& text) {
 std::string Zstd(const std::string& text) {
   std::string out(::ZSTD_compressBound(text.size()), '\0');
   out.resize(::ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+
+// An xz file whose header asks for a dictionary of 4 GiB, the most there is.
+std::string XzWithTheLargestDictionary(const std::string& text) {
+  std::string out(text.size() + 1000, '\0');
+  size_t size = 0;
+  EXPECT_EQ(
+      ::lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, nullptr, reinterpret_cast<const uint8_t*>(text.data()),
+                                text.size(), reinterpret_cast<uint8_t*>(out.data()), &size, out.size()),
+      LZMA_OK);
+  out.resize(size);
+  // Behind 12 bytes of the stream: the block's header, its size in units of 4 first. The byte before its
+  // padding is the size of the dictionary; its last four are its checksum.
+  constexpr size_t kBlock = 12;
+  const size_t checked = static_cast<uint8_t>(out[kBlock]) * size_t{4};
+  const size_t dictionary = out.find("\x21\x01", kBlock) + 2;
+  EXPECT_LT(dictionary, kBlock + checked);
+  out[dictionary] = 40;
+  const uint32_t sum = ::lzma_crc32(reinterpret_cast<const uint8_t*>(out.data()) + kBlock, checked, 0);
+  std::memcpy(out.data() + kBlock + checked, &sum, sizeof(sum));
   return out;
 }
 
@@ -76,6 +102,21 @@ TEST_F(ByteStreamTest, NoticesTruncationAndDamage) {
       io::Says(io::ErrorOf([&] { ReadAll(dir_.Put("x.zst", "plain text"), 10); }), {"x.zst", "damaged"}));
   EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadAll(dir_.Put("x.xz", "plain text of some length"), 10); }),
                        {"x.xz", "not xz"}));
+}
+
+TEST_F(ByteStreamTest, TooLittleMemoryIsNoDamage) {
+  const auto path = dir_.Put("a.xz", XzWithTheLargestDictionary(text_));
+  const std::string message = io::ErrorOf([&] { ReadAll(path, 4096); });
+  EXPECT_TRUE(io::Says(message, {"not enough memory", "a.xz", "4096 MiB"}));
+  EXPECT_EQ(message.find("damaged"), std::string::npos);
+}
+
+TEST_F(ByteStreamTest, PipesAreRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo((dir_ / "a.txt").c_str(), 0600), 0);
+  ::alarm(60);
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([&] { OpenByteStream(dir_ / "a.txt"); }), {"a.txt", "not a regular file"}));
+  ::alarm(0);
 }
 
 TEST_F(ByteStreamTest, RefusesWhatItDoesNotKnow) {

@@ -49,7 +49,7 @@ std::optional<TokenStore> FromCache(const std::filesystem::path& directory, cons
                                     const Notes& notes) {
   if (!IsTokenStore(directory)) return std::nullopt;
   try {
-    return TokenStore(directory, tokenizer.hash());
+    return TokenStore(directory, tokenizer);
   } catch (const Error& error) {
     if (notes) notes(StrCat("the token cache is made again: ", error.what()));
     io::RemoveTree(directory);
@@ -68,7 +68,7 @@ TokenStore CachedStore(const std::filesystem::path& directory, const Documents& 
   std::filesystem::rename(temporary, directory, failed);
   // Another process may have been faster: its store is the same.
   if (failed) io::RemoveTree(temporary);
-  return TokenStore(directory, tokenizer.hash());
+  return TokenStore(directory, tokenizer);
 }
 
 void CheckMarkers(const Corpus& corpus, const text::Tokenizer& tokenizer) {
@@ -99,7 +99,7 @@ struct Source {
   const Notes& notes;
 
   TokenStore Whole(const std::filesystem::path& path) const {
-    if (IsTokenStore(path)) return TokenStore(path, tokenizer.hash());
+    if (IsTokenStore(path)) return TokenStore(path, tokenizer);
     const Corpus corpus(path, split_documents);
     CheckMarkers(corpus, tokenizer);
     ReportInvalid(corpus.documents(), tokenizer, notes);

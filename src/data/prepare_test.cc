@@ -55,6 +55,20 @@ TEST(Prepare, AChangedTextIsTokenisedAgain) {
   EXPECT_NE(Prepare(config, tokenizer, dir / "cache").train.fingerprint(), before);
 }
 
+TEST(Prepare, ShardsWithIdsBeyondTheVocabularyAreRefused) {
+  const io::TestDir dir;
+  const text::BytesTokenizer tokenizer;
+  std::vector<int32_t> tokens(1000, 'a');
+  tokens[600] = tokenizer.vocab_size();
+  TokenStoreWriter writer(dir / "s", tokenizer.hash());
+  writer.Append(tokens, 1000);
+  writer.Finish();
+  model::DataConfig config;
+  config.train = (dir / "s").string();
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Prepare(config, tokenizer, dir / "cache"); }),
+                       {"s/shard-00000.tokens: token 600", "the id 257", "only 257 ids"}));
+}
+
 TEST(Prepare, ADamagedCacheIsMadeAgain) {
   const io::TestDir dir;
   const text::BytesTokenizer tokenizer;

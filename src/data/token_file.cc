@@ -40,9 +40,48 @@ std::vector<T> Narrow(std::span<const int32_t> tokens) {
 }
 
 template <typename T>
+std::span<const T> TokensOf(std::span<const std::byte> payload) {
+  return {reinterpret_cast<const T*>(payload.data()), payload.size() / sizeof(T)};
+}
+
+template <typename T>
+int64_t LargestOf(std::span<const std::byte> payload) {
+  T largest = 0;
+  for (const T id : TokensOf<T>(payload)) largest = std::max(largest, id);
+  return payload.empty() ? -1 : int64_t{largest};
+}
+
+template <typename T>
+int64_t FirstFrom(std::span<const std::byte> payload, int64_t id) {
+  const std::span<const T> tokens = TokensOf<T>(payload);
+  return std::find_if(tokens.begin(), tokens.end(), [id](T token) { return token >= id; }) - tokens.begin();
+}
+
+struct PayloadFigures {
+  uint64_t checksum = 0;
+  int64_t largest = -1;
+};
+
+// In one pass: a piece is in the cache when it is looked at for the second time.
+PayloadFigures Measure(std::span<const std::byte> payload, int width) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  io::ChecksumStream checksum;
+  PayloadFigures figures;
+  while (!payload.empty()) {
+    const std::span<const std::byte> piece = payload.first(std::min(kPiece, payload.size()));
+    checksum.Update(piece);
+    figures.largest =
+        std::max(figures.largest, width == 2 ? LargestOf<uint16_t>(piece) : LargestOf<uint32_t>(piece));
+    payload = payload.subspan(piece.size());
+  }
+  figures.checksum = checksum.value();
+  return figures;
+}
+
+template <typename T>
 void Widen(std::span<const std::byte> bytes, int64_t begin, std::span<int64_t> out) {
-  const T* from = reinterpret_cast<const T*>(bytes.data()) + begin;
-  std::copy(from, from + out.size(), out.begin());
+  const std::span<const T> from = TokensOf<T>(bytes).subspan(static_cast<size_t>(begin), out.size());
+  std::copy(from.begin(), from.end(), out.begin());
 }
 
 }  // namespace
@@ -95,14 +134,28 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   const std::optional<uint64_t> expected = TryMul<uint64_t>(header.count, header.width);
   Check(expected == payload.size(), "[tokens] ", name, " should hold ", header.count, " tokens of ",
         header.width, " bytes but has ", payload.size(), " bytes; delete the file and tokenise again");
-  Check(header.payload == io::Checksum(payload), "[tokens] the tokens in ", name,
+  const PayloadFigures figures = Measure(payload, static_cast<int>(header.width));
+  Check(header.payload == figures.checksum, "[tokens] the tokens in ", name,
         " are damaged (checksum); delete the file and tokenise again");
   // Checking has read every page; a corpus larger than memory must not stay in it.
   file_.Forget();
   width_ = static_cast<int>(header.width);
   count_ = static_cast<int64_t>(header.count);
+  largest_ = figures.largest;
   text_bytes_ = static_cast<int64_t>(header.text_bytes);
   tokenizer_hash_.assign(header.tokenizer, sizeof(header.tokenizer));
+}
+
+void TokenFile::CheckIds(int64_t vocab_size) const {
+  if (largest_ < vocab_size) return;
+  const std::span<const std::byte> payload = file_.bytes().subspan(sizeof(Header));
+  const int64_t at =
+      width_ == 2 ? FirstFrom<uint16_t>(payload, vocab_size) : FirstFrom<uint32_t>(payload, vocab_size);
+  std::vector<int64_t> id(1);
+  Read(at, id);
+  Fail("[tokens] ", file_.path().string(), ": token ", at, " has the id ", id[0],
+       " but the tokenizer has only ", vocab_size,
+       " ids; the file was not made with this tokenizer. Tokenise again");
 }
 
 void TokenFile::Read(int64_t begin, std::span<int64_t> out) const {

@@ -34,11 +34,17 @@ class TokenFile {
   explicit TokenFile(const std::filesystem::path& path);
 
   int64_t count() const { return count_; }
+  // The largest id, or -1 without tokens.
+  int64_t largest() const { return largest_; }
   int64_t text_bytes() const { return text_bytes_; }
   const std::string& tokenizer_hash() const { return tokenizer_hash_; }
 
   // The first 128 bytes: they identify the content.
   std::span<const std::byte> header() const { return file_.bytes().first(128); }
+
+  // Throws Error that names the file and the first place with an id of `vocab_size` or more: such a token has
+  // no row in an embedding.
+  void CheckIds(int64_t vocab_size) const;
 
   // Copies tokens [begin, begin + out.size()), which must exist.
   void Read(int64_t begin, std::span<int64_t> out) const;
@@ -47,6 +53,7 @@ class TokenFile {
   io::MappedFile file_;
   int width_ = 0;
   int64_t count_ = 0;
+  int64_t largest_ = -1;
   int64_t text_bytes_ = 0;
   std::string tokenizer_hash_;
 };

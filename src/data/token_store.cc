@@ -35,7 +35,8 @@ bool IsTokenStore(const std::filesystem::path& directory) {
   return std::filesystem::is_regular_file(directory / kIndexFile);
 }
 
-TokenStore::TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash) {
+TokenStore::TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash,
+                       int64_t vocab_size) {
   const std::string name = directory.string();
   Check(IsTokenStore(directory), "[tokens] ", name, " holds no complete set of token shards: there is no ",
         kIndexFile, "; was packing interrupted? then run it again");
@@ -56,6 +57,8 @@ TokenStore::TokenStore(const std::filesystem::path& directory, const std::string
     Check(shard.tokenizer_hash() == (tokenizer_hash.empty() ? tokenizer_hash_ : tokenizer_hash), "[tokens] ",
           path.string(),
           " was made with another tokenizer; give the tokenizer it was made with, or tokenise again");
+    shard.CheckIds(vocab_size);
+    largest_ = std::max(largest_, shard.largest());
     ends_.push_back(CheckedAdd(tokens(), shard.count(), "tokens of a store"));
     text_bytes_ = CheckedAdd(text_bytes_, shard.text_bytes(), "bytes of a store");
     mark = io::Checksum(shard.header(), mark);

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/token_file.h"
+#include "text/tokenizer.h"
 
 namespace lattice::data {
 
@@ -19,11 +21,17 @@ inline constexpr std::string_view kIndexFile = "index.json";
 // Read-only; several threads may read.
 class TokenStore {
  public:
-  // Reads every byte once. Throws Error when the directory is incomplete, a shard is damaged or missing, or
-  // of another tokenizer (hash given, 64 digits; empty: any).
-  TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash);
+  // Reads every byte once. Throws Error when the directory is incomplete, a shard is damaged or missing, of
+  // another tokenizer (hash given, 64 digits; empty: any), or has an id of `vocab_size` or more.
+  TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash,
+             int64_t vocab_size = std::numeric_limits<int64_t>::max());
+  // The same for what this tokenizer made.
+  TokenStore(const std::filesystem::path& directory, const text::Tokenizer& tokenizer)
+      : TokenStore(directory, tokenizer.hash(), tokenizer.vocab_size()) {}
 
   int64_t tokens() const { return ends_.empty() ? 0 : ends_.back(); }
+  // The largest id, or -1 without tokens.
+  int64_t largest() const { return largest_; }
   int64_t text_bytes() const { return text_bytes_; }
   int64_t shards() const { return static_cast<int64_t>(shards_.size()); }
   // -1: not counted.
@@ -39,6 +47,7 @@ class TokenStore {
  private:
   std::vector<TokenFile> shards_;
   std::vector<int64_t> ends_;  // tokens up to and including each shard
+  int64_t largest_ = -1;
   int64_t text_bytes_ = 0;
   int64_t documents_ = -1;
   std::string tokenizer_hash_;

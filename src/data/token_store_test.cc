@@ -95,6 +95,22 @@ TEST(TokenStore, RefusesAThousandFlippedBitsAndTwoHundredTruncations) {
   EXPECT_EQ(TokenStore(dir / "s", kHash).tokens(), 1000);
 }
 
+TEST(TokenStore, RefusesIdsThatTheTokenizerDoesNotHave) {
+  const io::TestDir dir;
+  for (const int32_t worst : {999, 70000}) {  // 2 and 4 bytes a token
+    std::vector<int32_t> tokens = Tokens(900);
+    tokens[777] = worst;
+    const std::string name = StrCat("s", worst);
+    TokenStoreWriter writer(dir / name, kHash, 400);
+    writer.Append(tokens, 900);
+    writer.Finish();
+    EXPECT_EQ(TokenStore(dir / name, kHash).largest(), worst);
+    EXPECT_EQ(io::ErrorOf([&] { TokenStore(dir / name, kHash, worst + 1); }), "no error");
+    EXPECT_TRUE(io::Says(io::ErrorOf([&] { TokenStore(dir / name, kHash, worst); }),
+                         {"shard-00001.tokens: token 377", StrCat("the id ", worst), "only"}));
+  }
+}
+
 TEST(TokenStore, RefusesAnotherTokenizer) {
   const io::TestDir dir;
   TokenStoreWriter writer(dir / "s", kHash);

@@ -14,6 +14,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+void SetDirectoryAside(const fs::path& path) {
+  std::error_code absent;
+  if (!fs::is_directory(fs::symlink_status(path, absent))) return;
+  fs::path aside = path;
+  aside += ".aside";
+  for (int number = 2; fs::exists(fs::symlink_status(aside, absent)); ++number) {
+    aside = path;
+    aside += StrCat(".aside-", number);
+  }
+  Rename(path, aside);
+}
+
 }  // namespace
 
 void SyncDirectory(const fs::path& directory) {
@@ -55,6 +67,7 @@ void ReplaceLink(const fs::path& link, const fs::path& target) {
     Fail("[file] cannot create the link ", link, ": ", SystemReason(error));
   }
   try {
+    SetDirectoryAside(link);
     Rename(temporary, link);
   } catch (const Error&) {
     ::unlink(temporary.c_str());

@@ -16,7 +16,9 @@ void MakeDirectories(const std::filesystem::path& directory);
 // rename(2). Durable after SyncDirectory() of the parent.
 void Rename(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Makes `link` a symbolic link to `target`, replacing what link is there in one step, and syncs the parent.
+// Makes `link` a symbolic link to `target`, replacing what link or file is there in one step, and syncs the
+// parent. A directory of that name, which a copy that followed links leaves, gets the ending .aside (and a
+// number when that is taken).
 void ReplaceLink(const std::filesystem::path& link, const std::filesystem::path& target);
 
 // Removes a directory with everything in it; what cannot be removed stays, silently.

@@ -4,6 +4,7 @@
 
 #include "io/directory_lock.h"
 #include "io/failing_calls.h"
+#include "io/file.h"
 #include "io/testing.h"
 
 namespace lattice::io {
@@ -31,6 +32,18 @@ TEST(Directories, LinksAreReplacedInOneStep) {
   }
   ReplaceLink(dir / "link", "two");
   EXPECT_EQ(std::filesystem::read_symlink(dir / "link"), "two");
+}
+
+TEST(Directories, ADirectoryInTheWayOfALinkIsSetAside) {
+  const TestDir dir;
+  for (const char* aside : {"link.aside", "link.aside-2"}) {
+    std::filesystem::remove(dir / "link");
+    MakeDirectories(dir / "link");
+    dir.Put("link/kept", "x");
+    ReplaceLink(dir / "link", "one");
+    EXPECT_EQ(std::filesystem::read_symlink(dir / "link"), "one");
+    EXPECT_EQ(ReadFile(dir / aside / "kept"), "x");
+  }
 }
 
 TEST(Directories, AreRenamedAndRemoved) {

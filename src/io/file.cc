@@ -23,36 +23,6 @@ constexpr size_t kLargestRead = size_t{1} << 30;
 // Small enough that the checksum finds in the cache what the write has just read.
 constexpr size_t kLargestWrite = size_t{1} << 18;
 
-// A descriptor that closes itself, for reading.
-class ReadOnly {
- public:
-  explicit ReadOnly(const std::filesystem::path& path) : path_(path) {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const int error = errno;
-    Check(descriptor_ >= 0, "[file] cannot open ", path, ": ", SystemReason(error));
-  }
-  ~ReadOnly() { ::close(descriptor_); }
-  ReadOnly(const ReadOnly&) = delete;
-  ReadOnly& operator=(const ReadOnly&) = delete;
-
-  int get() const { return descriptor_; }
-
-  // Size of the regular file behind it.
-  size_t Size() const {
-    struct stat info {};
-    const int failed = ::fstat(descriptor_, &info);
-    const int error = errno;
-    Check(failed == 0, "[file] cannot stat ", path_, ": ", SystemReason(error));
-    Check(!S_ISDIR(info.st_mode), "[file] ", path_, " is a directory; expected a file");
-    Check(S_ISREG(info.st_mode), "[file] ", path_, " is not a regular file");
-    return static_cast<size_t>(info.st_size);
-  }
-
- private:
-  const std::filesystem::path& path_;
-  int descriptor_;
-};
-
 // A name beside `path` that no other process or thread uses.
 std::filesystem::path TemporaryName(const std::filesystem::path& path) {
   static std::atomic<uint64_t> counter{0};
@@ -63,28 +33,54 @@ std::filesystem::path TemporaryName(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string ReadFile(const std::filesystem::path& path, size_t max_bytes) {
-  const ReadOnly file(path);
-  const size_t size = file.Size();
-  Check(size <= max_bytes, "[file] ", path, " has ", size, " bytes; at most ", max_bytes, " are accepted");
-  std::string content(size, '\0');
+ReadOnlyFile::ReadOnlyFile(const std::filesystem::path& path) : path_(path) {
+  // Without O_NONBLOCK a pipe would be waited for; regular files do not know the difference.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int error = errno;
+  Check(descriptor_ >= 0, "[file] cannot open ", path, ": ", SystemReason(error));
+  struct stat info {};
+  const int failed = ::fstat(descriptor_, &info);
+  const int stat_error = errno;
+  if (failed == 0 && S_ISREG(info.st_mode)) {
+    size_ = static_cast<size_t>(info.st_size);
+    return;
+  }
+  ::close(descriptor_);
+  Check(failed == 0, "[file] cannot stat ", path, ": ", SystemReason(stat_error));
+  Fail("[file] ", path,
+       S_ISDIR(info.st_mode) ? " is a directory; expected a file" : " is not a regular file");
+}
+
+ReadOnlyFile::~ReadOnlyFile() { ::close(descriptor_); }
+
+size_t ReadOnlyFile::Read(std::span<std::byte> out) const {
   size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(file.get(), content.data() + done, std::min(size - done, kLargestRead));
+  while (done < out.size()) {
+    const ssize_t got = ::read(descriptor_, out.data() + done, std::min(out.size() - done, kLargestRead));
     if (got < 0 && errno == EINTR) continue;
     const int error = errno;
-    Check(got >= 0, "[file] cannot read ", path, ": ", SystemReason(error));
-    Check(got > 0, "[file] ", path, " shrank while it was read: ", done, " of ", size, " bytes");
+    Check(got >= 0, "[file] cannot read ", path_, ": ", SystemReason(error));
+    if (got == 0) break;
     done += static_cast<size_t>(got);
   }
+  return done;
+}
+
+std::string ReadFile(const std::filesystem::path& path, size_t max_bytes) {
+  const ReadOnlyFile file(path);
+  const size_t size = file.size();
+  Check(size <= max_bytes, "[file] ", path, " has ", size, " bytes; at most ", max_bytes, " are accepted");
+  std::string content(size, '\0');
+  const size_t done = file.Read(std::as_writable_bytes(std::span(content)));
+  Check(done == size, "[file] ", path, " shrank while it was read: ", done, " of ", size, " bytes");
   return content;
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const ReadOnly file(path);
-  const size_t size = file.Size();
+  const ReadOnlyFile file(path);
+  const size_t size = file.size();
   if (size == 0) return;
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor(), 0);
   const int error = errno;
   Check(address != MAP_FAILED, "[file] cannot map ", path, ": ", SystemReason(error));
   bytes_ = {static_cast<const std::byte*>(address), size};

@@ -14,6 +14,28 @@
 
 namespace lattice::io {
 
+// A descriptor of a regular file, for reading; closes itself. Pipes, devices and directories are refused at
+// once: opening a pipe would wait for a writer that may never come.
+class ReadOnlyFile {
+ public:
+  explicit ReadOnlyFile(const std::filesystem::path& path);
+  ~ReadOnlyFile();
+  ReadOnlyFile(const ReadOnlyFile&) = delete;
+  ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  // When it was opened.
+  size_t size() const { return size_; }
+
+  // Fills `out` from where the last call ended; fewer bytes come only at the end of the file.
+  size_t Read(std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  size_t size_ = 0;
+};
+
 // The whole of a regular file. Refuses directories, devices and files of more than `max_bytes`.
 std::string ReadFile(const std::filesystem::path& path,
                      size_t max_bytes = std::numeric_limits<size_t>::max());

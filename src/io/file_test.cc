@@ -1,6 +1,8 @@
 #include "io/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -24,6 +26,16 @@ TEST(File, NamesPathAndReason) {
   EXPECT_TRUE(Says(ErrorOf([&] { ReadFile("/dev/zero"); }), {"not a regular file"}));
   EXPECT_TRUE(Says(ErrorOf([&] { ReadFile(dir.Put("big", "12345"), 4); }), {"at most 4"}));
   EXPECT_TRUE(Says(ErrorOf([&] { MappedFile file(dir / "none"); }), {"No such file"}));
+}
+
+// Opening a pipe without a writer waits for one.
+TEST(File, PipesAreRefusedAtOnce) {
+  const TestDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  ::alarm(60);
+  EXPECT_TRUE(Says(ErrorOf([&] { ReadFile(dir / "pipe"); }), {"pipe", "not a regular file"}));
+  EXPECT_TRUE(Says(ErrorOf([&] { MappedFile file(dir / "pipe"); }), {"pipe", "not a regular file"}));
+  ::alarm(0);
 }
 
 TEST(File, MapsAndMoves) {
