@@ -79,6 +79,8 @@ int Train(const TrainFlags& options) {
   request.config = ReadConfig(options);
   request.run = RunDirectory(options, request.config);
   request.checkpoints = ResumeFrom(options, request.run);
+  // Whoever repeats "go on, if there is something to do" until it succeeds is done then.
+  request.complete_is_fine = options.resume == "auto";
   request.threads = options.threads;
   request.resume_command = StrCat("./lattice train --out ", request.run.string(), " --resume latest");
   train::Train(request);

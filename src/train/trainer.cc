@@ -67,11 +67,13 @@ class Run {
             request.run, session_.config().train, [this](const std::string& line) { progress_.Line(line); },
             [this] { return !result_.stopped && stop_.requested(); }) {
     if (!request.checkpoints.empty()) Resume();
+    if (complete_) return;
     metrics_.emplace(request.run / kMetricsFile, session_.state().step);
     earlier_seconds_ = session_.state().elapsed;
   }
 
   TrainResult ToTheEnd() {
+    if (complete_) return result_;
     io::WriteFileAtomic(request_.run / kConfigToml, model::ToToml(session_.config()));
     Announce();
     const int64_t steps = session_.config().train.steps;
@@ -96,10 +98,19 @@ class Run {
 
   void Resume() {
     const auto [checkpoint, saved] = FirstWhole();
-    Check(saved.step < session_.config().train.steps, "[resume] ", checkpoint.string(), " is at step ",
-          saved.step, " of ", session_.config().train.steps,
-          ": the run is complete; raise train.steps to go on");
+    const std::string complete =
+        StrCat(checkpoint.string(), " is at step ", saved.step, " of ", session_.config().train.steps,
+               ": the run is complete; raise train.steps to go on");
+    complete_ = saved.step >= session_.config().train.steps;
+    Check(!complete_ || request_.complete_is_fine, "[resume] ", complete);
     session_.Resume(checkpoint);
+    if (complete_) {
+      result_.step = saved.step;
+      result_.tokens = saved.tokens;
+      result_.checkpoint = checkpoint;
+      progress_.Line(complete);
+      return;
+    }
     for (const std::string& name : SetAsideNewer(request_.run, saved.step)) {
       progress_.Line(
           StrCat("note: ", name, " is newer than where the run goes on and is now ", name, ".aside"));
@@ -303,6 +314,7 @@ class Run {
   int64_t shown_ = 0;
   int64_t rolled_to_ = -1, rollbacks_here_ = 0;
   bool validated_ = false;
+  bool complete_ = false;  // nothing is left to do
 };
 
 }  // namespace

@@ -19,6 +19,8 @@ struct TrainRequest {
   std::filesystem::path run;  // created when it is not there
   // Go on from the first of these that is whole; empty: from the start.
   std::vector<std::filesystem::path> checkpoints;
+  // A run that has all its steps is no error: Train() says so and does nothing.
+  bool complete_is_fine = false;
   std::string resume_command;  // printed when a signal ends the run early
   int threads = 0;             // 0: as torch chooses
   bool silent = false;         // print nothing

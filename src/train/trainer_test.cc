@@ -32,6 +32,26 @@ TEST_F(TrainerTest, GoesOnBitForBit) {
   EXPECT_EQ(Weights(resumed.checkpoint), Weights(whole.checkpoint));
 }
 
+TEST_F(TrainerTest, ACompleteRunIsLeftAloneWhenThatIsFine) {
+  const TrainResult whole = Run("run", 12);
+  const std::string metrics = io::ReadFile(dir_ / "run/metrics.jsonl");
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("run", 12, {whole.checkpoint}); }), {"is complete"}));
+  request_.complete_is_fine = true;
+  const TrainResult again = Run("run", 12, {whole.checkpoint});
+  EXPECT_EQ(again.step, 12);
+  EXPECT_EQ(again.checkpoint, whole.checkpoint);
+  EXPECT_EQ(io::ReadFile(dir_ / "run/metrics.jsonl"), metrics);
+}
+
+// A copy of a run that followed links has one.
+TEST_F(TrainerTest, ADirectoryNamedLatestIsSetAside) {
+  std::filesystem::create_directories(dir_ / "run/checkpoints/latest");
+  dir_.Put("run/checkpoints/latest/config.json", "old");
+  Run("run", 12);
+  EXPECT_EQ(std::filesystem::read_symlink(dir_ / "run/checkpoints/latest"), "step-12");
+  EXPECT_EQ(io::ReadFile(dir_ / "run/checkpoints/latest.aside/config.json"), "old");
+}
+
 TEST_F(TrainerTest, CarriesStatesOverSegmentsAndOverARestart) {
   request_.config.train.carry_state = true;
   const TrainResult whole = Run("whole", 12);
