@@ -35,6 +35,7 @@ int Convert(const ConvertFlags& options) {
   if (fs::exists(to) && fs::equivalent(from, to)) {
     throw UsageError("--out is the checkpoint itself; choose another directory, the original is kept");
   }
+  model::VerifyChecksum(from / model::kConfigFile);
   const model::ModelConfig config = model::ReadModelConfig(from);
   const runtime::Weights weights(config, from / model::kWeightsFile, format);
   io::MakeDirectories(to);

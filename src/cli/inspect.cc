@@ -47,6 +47,8 @@ Subject FromConfig(const InspectFlags& options) {
 // The weights must be those of the config.
 Subject FromCheckpoint(const InspectFlags& options) {
   const std::filesystem::path checkpoint = train::FindCheckpoint(options.model);
+  for (const std::string_view name : {model::kConfigFile, model::kWeightsFile})
+    model::VerifyChecksum(checkpoint / name);
   const model::ModelConfig config = model::ReadModelConfig(checkpoint);
   model::CheckWeights(config, io::Safetensors(checkpoint / model::kWeightsFile));
   return {config, options.context > 0 ? options.context : 2048};

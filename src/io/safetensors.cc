@@ -14,8 +14,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian and used in place");
 
 constexpr size_t kLengthBytes = 8;
-// The limit of the format's own library.
-constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr uint64_t kMaxHeaderBytes = Safetensors::kMaxHeaderBytes;
 
 // The header's text and the data section behind it.
 struct Sections {

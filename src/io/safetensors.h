@@ -50,6 +50,9 @@ std::string ShapeText(std::span<const int64_t> shape);
 // (or what it was moved into) lives.
 class Safetensors {
  public:
+  // The limit of the format's own library.
+  static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+
   // Throws Error that names the file and what is wrong in it.
   explicit Safetensors(const std::filesystem::path& path);
   // The same from the content of a file; `source` is the name errors give it. A tensor is usable when `bytes`

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "io/file.h"
 #include "io/json.h"
+#include "io/sealed_json.h"
 #include "model/keys.h"
 #include "model/tensors.h"
 
@@ -104,6 +106,23 @@ ModelConfig ModelFromJson(std::string_view text, std::string_view source) {
   }
   Validate(config.model);
   return config.model;
+}
+
+void CheckRecordedChecksum(const std::filesystem::path& file, uint64_t checksum) {
+  const std::filesystem::path manifest = file.parent_path() / kTrainerFile;
+  std::error_code absent;
+  if (!std::filesystem::exists(manifest, absent)) return;
+  const json recorded = io::ReadSealedJson(manifest).value("checksums", json::object());
+  const std::string name = file.filename().string();
+  Check(!recorded.contains(name) || recorded[name] == std::to_string(checksum), "[checkpoint] ",
+        file.string(), " is not the file that was saved here (its checksum is not that of ", kTrainerFile,
+        "): it is damaged or was replaced. Use another checkpoint of the run; to run the file as it is, copy "
+        "the checkpoint without ",
+        kTrainerFile);
+}
+
+void VerifyChecksum(const std::filesystem::path& file) {
+  CheckRecordedChecksum(file, io::FileChecksum(file));
 }
 
 ModelConfig ReadModelConfig(const std::filesystem::path& directory) {

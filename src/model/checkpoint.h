@@ -16,6 +16,16 @@ inline constexpr std::string_view kConfigFile = "config.json";
 // Behind the name of an int8 matrix: the factors of its rows.
 inline constexpr std::string_view kScaleSuffix = ".scale";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
+// What training adds: its own state, and the checksums of the other files.
+inline constexpr std::string_view kTrainerFile = "trainer.json";
+
+// Throws Error unless `checksum` is the one that trainer.json beside `file` records for it. Where there is no
+// trainer.json (a converted or foreign checkpoint), or it does not name the file, there is nothing to compare
+// with.
+void CheckRecordedChecksum(const std::filesystem::path& file, uint64_t checksum);
+
+// The same for the checksum of the file as it is; reads it once.
+void VerifyChecksum(const std::filesystem::path& file);
 
 // config.json: the fields the ecosystem looks for, then every key of [model]. `torch_dtype` is the weights'
 // type as torch names it ("float32", "bfloat16").

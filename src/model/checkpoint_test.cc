@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "io/file.h"
+#include "io/sealed_json.h"
 #include "io/testing.h"
 #include "model/mixers.h"
 #include "model/tensors.h"
@@ -101,6 +104,49 @@ TEST(Checkpoint, WeightsMustMatchTheConfig) {
                    {"embed.weight", "[16, 20]", "[20, 16]"}));
   EXPECT_TRUE(Says(CheckError(config, [](Views& views) { views.back().dtype = io::Dtype::kI32; }),
                    {"is I32 but others are F32"}));
+}
+
+TEST(Checkpoint, ThreeThousandDamagedConfigsDoNotCrash) {
+  const std::string whole = ModelToJson(Tiny("lattice_dec"));
+  int refused = 0;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const std::string bad = io::Damaged(whole, i);
+    const std::string message = ErrorOf([&] { ModelTensors(ModelFromJson(bad, "config.json")); });
+    refused += message != "no error" ? 1 : 0;
+    EXPECT_LT(message.size(), 5000u);
+  }
+  EXPECT_GT(refused, 2000);
+}
+
+TEST(Checkpoint, FilesMustHaveTheChecksumsThatTrainingRecorded) {
+  const io::TestDir dir;
+  const std::string weights = "weights and more weights";
+  const auto record = [&] {
+    nlohmann::json sums;
+    for (const std::string_view name : {kConfigFile, kWeightsFile})
+      sums[std::string(name)] = std::to_string(io::FileChecksum(dir / name));
+    io::WriteSealedJson(dir / kTrainerFile, {{"checksums", sums}});
+  };
+  const auto verify = [&] {
+    return ErrorOf([&] {
+      for (const std::string_view name : {kConfigFile, kWeightsFile}) VerifyChecksum(dir / name);
+    });
+  };
+  dir.Put(kConfigFile, ModelToJson(Tiny("ttt")));
+  dir.Put(kWeightsFile, weights);
+  EXPECT_EQ(verify(), "no error") << "nothing is recorded";
+  record();
+  EXPECT_EQ(verify(), "no error");
+  for (uint64_t i = 0; i < 100; ++i) {
+    dir.Put(kWeightsFile, io::Damaged(weights, i));
+    EXPECT_TRUE(Says(verify(), {"model.safetensors", "damaged or was replaced"}));
+  }
+  dir.Put(kWeightsFile, weights);
+  dir.Put(kConfigFile, ModelToJson(Tiny("deltanet")));
+  EXPECT_TRUE(Says(verify(), {"config.json"}));
+  record();
+  dir.Put(kTrainerFile, io::Damaged(io::ReadFile(dir / kTrainerFile), 1));
+  EXPECT_TRUE(Says(verify(), {"trainer.json"}));
 }
 
 TEST(Checkpoint, ReadsTheConfigOfADirectory) {

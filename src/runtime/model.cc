@@ -134,6 +134,7 @@ ModelParts::ModelParts(const model::ModelConfig& model_config, Weights model_wei
 
 std::shared_ptr<const Model> Model::Load(const std::filesystem::path& checkpoint,
                                          std::optional<WeightFormat> format) {
+  model::VerifyChecksum(checkpoint / model::kConfigFile);
   const model::ModelConfig config = model::ReadModelConfig(checkpoint);
   CheckComputable(config);
   return std::shared_ptr<const Model>(new Model(

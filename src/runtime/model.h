@@ -24,9 +24,10 @@ struct ModelParts;
 // Immutable and shared: any number of engines, sessions and threads may use one.
 class Model {
  public:
-  // A checkpoint directory: config.json and model.safetensors. float32 weights are mapped, not read; those of
-  // other formats are copied in the order of products, converted if `format` is not the one they are stored
-  // in. Throws Error when something is missing, damaged, or of a kind the runtime does not compute.
+  // A checkpoint directory: config.json and model.safetensors, which must have the checksums that a
+  // checkpoint of training records for them. Weights are copied, converted if `format` is not the one they
+  // are stored in; the files may change afterwards. Throws Error when something is missing, damaged, or of a
+  // kind the runtime does not compute.
   static std::shared_ptr<const Model> Load(const std::filesystem::path& checkpoint,
                                            std::optional<WeightFormat> format = {});
   // Untrained, for benches and tests: the initial weights of (config, seed).

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "io/checksum.h"
+#include "io/file.h"
 #include "io/hash.h"
 #include "kernels/arena.h"
 #include "model/checkpoint.h"
@@ -117,6 +119,38 @@ Block::~Block() { std::free(data_); }
 Block::Block(Block&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
+namespace {
+
+struct FileImage {
+  Block block;
+  size_t bytes = 0;
+};
+
+// The whole file in memory of its own, summed piece by piece while it is in the cache. Rejected: mapping it,
+// for a mapped file that is truncated ends the process that reads it.
+FileImage ReadImage(const model::ModelConfig& config, const std::filesystem::path& path) {
+  constexpr size_t kPiece = size_t{1} << 18;
+  const io::ReadOnlyFile file(path);
+  // A file without bytes on the disk may claim any size.
+  size_t most = io::Safetensors::kMaxHeaderBytes;
+  for (const model::TensorInfo& info : model::ModelTensors(config))
+    most += static_cast<size_t>(info.Elements()) * sizeof(float);
+  Check(file.size() <= most, "[checkpoint] ", path.string(), " has ", file.size(),
+        " bytes; the weights of its config.json have at most ", most);
+  FileImage image = {Block(file.size()), file.size()};
+  io::ChecksumStream checksum;
+  for (std::span rest(image.block.data(), image.bytes); !rest.empty();) {
+    const std::span<std::byte> piece = rest.first(std::min(kPiece, rest.size()));
+    Check(file.Read(piece) == piece.size(), "[checkpoint] ", path.string(), " shrank while it was read");
+    checksum.Update(piece);
+    rest = rest.subspan(piece.size());
+  }
+  model::CheckRecordedChecksum(path, checksum.value());
+  return image;
+}
+
+}  // namespace
+
 std::byte* Weights::Allocate(size_t bytes) {
   bytes = RoundUp(bytes, kCacheLine);
   if (used_ + bytes > room_) {
@@ -128,22 +162,25 @@ std::byte* Weights::Allocate(size_t bytes) {
 }
 
 Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& path,
-                 std::optional<WeightFormat> format)
-    : file_(std::make_unique<io::Safetensors>(path)) {
-  const io::Dtype dtype = model::CheckWeights(config, *file_);
+                 std::optional<WeightFormat> format) {
+  FileImage image = ReadImage(config, path);
+  const io::Safetensors file({image.block.data(), image.bytes}, path.string());
+  const io::Dtype dtype = model::CheckWeights(config, file);
   format_ = format.value_or(dtype == io::Dtype::kI8     ? WeightFormat::kInt8
                             : dtype == io::Dtype::kBF16 ? WeightFormat::kBf16
                                                         : WeightFormat::kF32);
+  // Only float32 is used where it was read.
+  if (format_ == WeightFormat::kF32 && dtype == io::Dtype::kF32) owned_.push_back(std::move(image.block));
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
     if (!info.IsMatrix()) {
-      vectors_[info.name] = Widened(info);
+      vectors_[info.name] = Widened(file.Get(info.name));
       continue;
     }
     if (dtype == io::Dtype::kF16) {
-      matrices_[info.name] = Converted(
-          {WeightFormat::kF32, info.shape[0], info.shape[1], std::as_bytes(Widened(info)).data(), nullptr});
+      matrices_[info.name] = Converted({WeightFormat::kF32, info.shape[0], info.shape[1],
+                                        std::as_bytes(Widened(file.Get(info.name))).data(), nullptr});
     } else {
-      matrices_[info.name] = Converted(AsStored(info));
+      matrices_[info.name] = Converted(AsStored(file, info));
     }
   }
   Finish(config);
@@ -168,21 +205,21 @@ Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, Wei
   Finish(config);
 }
 
-Weights::StoredMatrix Weights::AsStored(const model::TensorInfo& info) const {
-  const io::TensorView& view = file_->Get(info.name);
+Weights::StoredMatrix Weights::AsStored(const io::Safetensors& file, const model::TensorInfo& info) {
+  const io::TensorView& view = file.Get(info.name);
   StoredMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], view.bytes.data(), nullptr};
   if (view.dtype == io::Dtype::kBF16) matrix.format = WeightFormat::kBf16;
   if (view.dtype == io::Dtype::kI8) {
     matrix.format = WeightFormat::kInt8;
-    const auto scales = file_->Get(info.name + std::string(model::kScaleSuffix)).As<float>();
+    const auto scales = file.Get(info.name + std::string(model::kScaleSuffix)).As<float>();
     for (const float scale : scales) {
-      Check(std::isfinite(scale), "[checkpoint] ", file_->source(), ": a scale of \"", info.name,
+      Check(std::isfinite(scale), "[checkpoint] ", file.source(), ": a scale of \"", info.name,
             "\" is not a number; convert the float32 checkpoint again");
     }
     matrix.scales = scales.data();
   }
   const auto address = reinterpret_cast<uintptr_t>(view.bytes.data());
-  Check(address % static_cast<uintptr_t>(io::ByteSize(view.dtype)) == 0, "[checkpoint] ", file_->source(),
+  Check(address % static_cast<uintptr_t>(io::ByteSize(view.dtype)) == 0, "[checkpoint] ", file.source(),
         ": \"", info.name, "\" is not aligned; write the file again with this project");
   return matrix;
 }
@@ -231,9 +268,8 @@ WeightMatrix Weights::Packed(const StoredMatrix& from) {
   return to;
 }
 
-std::span<const float> Weights::Widened(const model::TensorInfo& info) {
-  const io::TensorView& view = file_->Get(info.name);
-  const auto count = static_cast<size_t>(info.Elements());
+std::span<const float> Weights::Widened(const io::TensorView& view) {
+  const auto count = static_cast<size_t>(view.elements());
   auto* out = reinterpret_cast<float*>(Allocate(count * sizeof(float)));
   WidenBytes(view.dtype, view.bytes, out);
   return {out, count};

@@ -1,4 +1,4 @@
-// The tensors of a model in memory: mapped from a checkpoint, or made in another format.
+// The tensors of a model in memory, in the format they are computed with.
 #ifndef LATTICE_RUNTIME_WEIGHTS_H_
 #define LATTICE_RUNTIME_WEIGHTS_H_
 
@@ -47,9 +47,9 @@ using TensorSource = std::function<void(const model::TensorInfo& info, std::span
 // Immutable once made; may be read by all threads.
 class Weights {
  public:
-  // DIRECTORY/model.safetensors, checked against the config, in `format` or as the file has it. float32
-  // matrices stay in the mapped file; others are converted and put in the order of products. F16 becomes
-  // float32.
+  // DIRECTORY/model.safetensors, checked against the config and the checksum that training recorded for it,
+  // in `format` or as the file has it. F16 becomes float32; bf16 and int8 are put in the order of products.
+  // The file is read, not mapped: it may change afterwards.
   Weights(const model::ModelConfig& config, const std::filesystem::path& path,
           std::optional<WeightFormat> format);
   // Values from elsewhere: `fill` writes each tensor's, [Elements()].
@@ -77,17 +77,16 @@ class Weights {
     void Widen(int64_t row, float* out) const;
   };
 
-  StoredMatrix AsStored(const model::TensorInfo& info) const;
+  static StoredMatrix AsStored(const io::Safetensors& file, const model::TensorInfo& info);
   // In format_; float32 that is to stay float32 is not copied.
   WeightMatrix Converted(const StoredMatrix& from);
   WeightMatrix Packed(const StoredMatrix& from);
-  std::span<const float> Widened(const model::TensorInfo& info);
+  std::span<const float> Widened(const io::TensorView& view);
   // Memory that lives as long as this, aligned to a cache line.
   std::byte* Allocate(size_t bytes);
   void Finish(const model::ModelConfig& config);
 
   WeightFormat format_ = WeightFormat::kF32;
-  std::unique_ptr<io::Safetensors> file_;
   std::vector<Block> owned_;
   size_t used_ = 0, room_ = 0;  // of the last block
   std::map<std::string, WeightMatrix, std::less<>> matrices_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "io/failing_calls.h"
+#include "model/checkpoint.h"
 #include "train/background_save.h"
 #include "train/checkpoint.h"
 #include "train/session.h"
@@ -254,6 +255,19 @@ TEST_F(Faults, ADirectoryThatBecomesUnwritableKeepsItsCheckpoint) {
   const std::string message = io::ErrorOf([&] { SaveCheckpoint(dir_ / "run", SnapshotOf(*session)); });
   EXPECT_TRUE(io::Says(message, {"Permission denied", "run/checkpoints"}));
   EXPECT_EQ(ReadTrainerState(ResumeCandidates(dir_ / "run").front()).step, 1);
+}
+
+TEST_F(Faults, TheRuntimeIsToldOfDamagedWeights) {
+  const fs::path checkpoint = SaveCheckpoint(dir_ / "run", SnapshotOf(*Trained(1)));
+  for (const std::string name : {"config.json", "model.safetensors"}) {
+    const auto verify = [&] { return io::ErrorOf([&] { model::VerifyChecksum(checkpoint / name); }); };
+    EXPECT_EQ(verify(), "no error");
+    const std::string whole = io::ReadFile(checkpoint / name);
+    const std::string inside = fs::relative(checkpoint / name, dir_.path()).string();
+    dir_.Put(inside, io::Damaged(whole, 1));
+    EXPECT_TRUE(io::Says(verify(), {name, "checksum"}));
+    dir_.Put(inside, whole);
+  }
 }
 
 TEST_F(Faults, AnUnwritableRunIsNamed) {

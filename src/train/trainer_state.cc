@@ -7,13 +7,13 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/sealed_json.h"
+#include "model/checkpoint.h"
 
 namespace lattice::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTrainerFile = "trainer.json";
 constexpr int64_t kFormat = 2;
 
 // Calls visit(name, member) for every number and text of the state: the one list that writing and reading
@@ -53,13 +53,13 @@ void WriteTrainerState(const fs::path& directory, const TrainerState& state, con
   EachMember(state, [&](const char* name, const auto& value) { object[name] = value; });
   // As text: JSON numbers of other programs are not exact beyond 53 bits.
   for (const auto& [name, sum] : checksums) object["checksums"][name] = std::to_string(sum);
-  io::WriteSealedJson(directory / kTrainerFile, std::move(object));
+  io::WriteSealedJson(directory / model::kTrainerFile, std::move(object));
 }
 
 TrainerState ReadTrainerState(const fs::path& checkpoint) {
-  const std::string source = (checkpoint / kTrainerFile).string();
-  Check(fs::is_regular_file(source), "[resume] ", checkpoint.string(), " holds a model but no ", kTrainerFile,
-        ", so training cannot go on from it");
+  const std::string source = (checkpoint / model::kTrainerFile).string();
+  Check(fs::is_regular_file(source), "[resume] ", checkpoint.string(), " holds a model but no ",
+        model::kTrainerFile, ", so training cannot go on from it");
   const nlohmann::json object = io::ReadSealedJson(source);
   const auto format = io::GetJson<int64_t>(object, "format", source);
   Check(format == kFormat, "[resume] ", source, " has format ", format, "; this program reads format ",
