@@ -80,6 +80,23 @@ def test_damaged_shards_are_noticed(corpus, tmp_path):
     assert run("data", "check", tmp_path / "s").returncode == 0
 
 
+def test_damaged_parquet_files_end_in_an_error(corpus, tmp_path):
+    whole = (corpus / "a.parquet").read_bytes()
+    chance = random.Random(6)
+    refused = 0
+    for number in range(24):
+        # The end holds the description of the file; the rest is data.
+        least = len(whole) - 2000 if number % 2 else 0
+        bad = bytearray(whole)
+        for _ in range(1 + number % 4):
+            bad[chance.randrange(max(least, 0), len(whole))] ^= 1 << chance.randrange(8)
+        (tmp_path / "x.parquet").write_bytes(bad[: chance.randrange(len(bad))] if number % 6 == 5 else bad)
+        result = run("data", "pack", tmp_path / "x.parquet", "--out", tmp_path / f"o{number}")
+        assert result.returncode in (0, 1), (number, result.returncode, result.stderr)
+        refused += result.returncode
+    assert refused > 8
+
+
 def test_bad_input_is_named(corpus, tmp_path):
     def wrong(*args):
         result = run(*args)

@@ -64,6 +64,14 @@ def test_bad_models_are_named(model, tmp_path):
     (copy / "model.safetensors").write_bytes(b"this is no checkpoint")
     result = run("generate", "--model", copy, "--prompt", "x")
     assert result.returncode == 1 and "model.safetensors" in result.stderr
+    weights = bytearray((model / "checkpoints/latest/model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (copy / "model.safetensors").write_bytes(weights)
+    for command in [["generate", "--prompt", "x"], ["inspect"], ["convert", "--to", "int8", "--out", tmp_path / "c"]]:
+        result = run(command[0], "--model", copy, *command[1:])
+        assert result.returncode == 1 and "checksum" in result.stderr, command
+    (copy / "trainer.json").unlink()
+    assert run("generate", "--model", copy, "--prompt", "x", "--tokens", 1).returncode == 0, "nothing to compare with"
     config = json.loads((copy / "config.json").read_text())
     shutil.copy(model / "checkpoints/latest/model.safetensors", copy)
     for change, part in [({"mixer": "mlstm"}, "mlstm"), ({"model_type": "llama"}, "llama"), ({"width": 64}, "shape")]:

@@ -155,6 +155,7 @@ def test_bad_text_and_bad_checkpoints_are_named(base, tmp_path):
     wrong(run("train", *options, "--resume", step, "--set", "model.mixer=deltanet"), 1, "another architecture", "deltanet")
     wrong(run("train", *options, "--resume", tmp_path), 1, "neither a checkpoint")
     wrong(run("train", "--out", base / "whole", "--resume", "latest"), 1, "complete", "train.steps")
+    assert "the run is complete" in ok("train", "--out", base / "whole", "--resume", "auto")
 
 
 def test_binary_text_trains_as_bytes(tmp_path):
