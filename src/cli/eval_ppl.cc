@@ -11,7 +11,7 @@
 #include "cli/evaluated_model.h"
 #include "cli/progress_bar.h"
 #include "data/corpus.h"
-#include "data/prepare.h"
+#include "data/token_bytes.h"
 #include "data/token_store.h"
 #include "eval/perplexity.h"
 #include "eval/svg_figure.h"
@@ -137,7 +137,7 @@ int EvalPpl(const EvalPplFlags& options) {
   } else {
     used = used.first(static_cast<size_t>((static_cast<int64_t>(tokens.size()) - 1) / longest * longest + 1));
   }
-  const std::vector<int64_t> bytes = data::BytesPerToken(*model.tokenizer);
+  const data::TokenBytes bytes(*model.tokenizer);
   eval::PerplexityMeter meter(model.model, options.threads);
   std::vector<eval::PerplexityResult> results;
   for (const int64_t context : contexts) {

@@ -130,15 +130,4 @@ PreparedData Prepare(const model::DataConfig& config, const text::Tokenizer& tok
   return source.Halves(config.train, config.valid_fraction);
 }
 
-std::vector<int64_t> BytesPerToken(const text::Tokenizer& tokenizer) {
-  std::vector<int64_t> bytes(static_cast<size_t>(tokenizer.vocab_size()));
-  std::string piece;
-  for (size_t id = 0; id < bytes.size(); ++id) {
-    piece.clear();
-    tokenizer.DecodeTo(static_cast<int32_t>(id), false, piece);
-    bytes[id] = static_cast<int64_t>(piece.size());
-  }
-  return bytes;
-}
-
 }  // namespace lattice::data

@@ -32,9 +32,6 @@ using Notes = std::function<void(const std::string&)>;
 PreparedData Prepare(const model::DataConfig& config, const text::Tokenizer& tokenizer,
                      const std::filesystem::path& cache, const Notes& notes = {});
 
-// Bytes of text that each token id stands for: what turns nats per token into bits per byte.
-std::vector<int64_t> BytesPerToken(const text::Tokenizer& tokenizer);
-
 }  // namespace lattice::data
 
 #endif  // LATTICE_DATA_PREPARE_H_

@@ -99,12 +99,5 @@ TEST(Prepare, NamesAValidationTextAndEndsDocuments) {
   EXPECT_EQ(Decoded(Prepare(config, tokenizer, dir / "cache").train), "one\n<|endoftext|>\ntwo\n");
 }
 
-TEST(BytesPerToken, SpecialIdsStandForNothing) {
-  const std::vector<int64_t> bytes = BytesPerToken(text::BytesTokenizer());
-  ASSERT_EQ(bytes.size(), 257u);
-  EXPECT_EQ(bytes[65], 1);
-  EXPECT_EQ(bytes[256], 0);
-}
-
 }  // namespace
 }  // namespace lattice::data

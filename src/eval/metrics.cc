@@ -1,6 +1,5 @@
 #include "eval/metrics.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "eval/python_text.h"
@@ -8,19 +7,24 @@
 namespace lattice::eval {
 namespace {
 
+// As numpy.argmax: the first of the largest values; the first NaN, if there is one.
+size_t ArgMax(std::span<const double> values) {
+  size_t best = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) return i;
+    if (values[i] > values[best]) best = i;
+  }
+  return best;
+}
+
+// Divides as the harness does: an empty choice has the length 0 and the score -inf (NaN for a log-likelihood
+// of 0).
 template <typename Length>
 bool GoldIsBest(const Item& item, std::span<const Likelihood> scores, const Length& length) {
-  size_t best = 0;
-  double best_score = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    const double score =
-        scores[i].log_likelihood / std::max<double>(1, static_cast<double>(length(item.requests[i].choice)));
-    if (i == 0 || score > best_score) {
-      best = i;
-      best_score = score;
-    }
-  }
-  return static_cast<int64_t>(best) == item.gold;
+  std::vector<double> values;
+  for (size_t i = 0; i < scores.size(); ++i)
+    values.push_back(scores[i].log_likelihood / static_cast<double>(length(item.requests[i].choice)));
+  return static_cast<int64_t>(ArgMax(values)) == item.gold;
 }
 
 }  // namespace

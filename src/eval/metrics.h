@@ -11,7 +11,8 @@
 
 namespace lattice::eval {
 
-// One item, each value 0 or 1. Ties go to the first choice.
+// One item, each value 0 or 1. Ties go to the first choice. An empty choice never wins by acc_norm or
+// acc_bytes, as in the harness, which divides by its length 0.
 struct Outcome {
   bool acc = false;        // the gold continuation is the likeliest
   bool acc_norm = false;   // after dividing by the choices' lengths in code points

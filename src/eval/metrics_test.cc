@@ -24,6 +24,16 @@ TEST(Metrics, AccNormDividesByCodePoints) {
   EXPECT_FALSE(outcome.acc_bytes);  // -0.55 > -1
 }
 
+// The harness computes numpy.argmax(log_likelihoods / lengths).
+TEST(Metrics, AnEmptyChoiceIsDividedByItsLength) {
+  const std::vector<Likelihood> scores = {{-9, false}, {-1, false}};
+  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 1), scores).acc);
+  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 0), scores).acc_norm);  // -3 > -1/0 = -inf
+  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 0), scores).acc_bytes);
+  EXPECT_TRUE(Judge(WithChoices({"", ""}, 0), scores).acc_norm);  // -inf twice: the first
+  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 1), std::vector<Likelihood>{{-9, false}, {0, true}}).acc_norm);
+}
+
 TEST(Metrics, TheFirstWinsATie) {
   const std::vector<Likelihood> scores = {{-2, false}, {-1, false}, {-1, false}};
   EXPECT_TRUE(Judge(WithChoices({"a", "b", "c"}, 1), scores).acc);

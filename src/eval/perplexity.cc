@@ -74,8 +74,7 @@ int64_t PerplexityMeter::Batch(const PerplexityOptions& options) const {
   return BatchOfStates(runtime::Session(model_).Bytes() + cache, kMaxWindows);
 }
 
-PerplexityResult PerplexityMeter::Run(std::span<const int32_t> tokens,
-                                      std::span<const int64_t> bytes_per_token,
+PerplexityResult PerplexityMeter::Run(std::span<const int32_t> tokens, const data::TokenBytes& token_bytes,
                                       const PerplexityOptions& options) {
   const auto available = static_cast<int64_t>(tokens.size()) - 1;
   const int64_t length = options.carry ? available : options.context;
@@ -107,7 +106,7 @@ PerplexityResult PerplexityMeter::Run(std::span<const int32_t> tokens,
         ScoreRows(engine_.Logits(static_cast<size_t>(i)), targets, classes, threads_, scores);
         for (size_t t = 0; t < size; ++t) {
           result.nats -= scores[t].log_prob;
-          result.bytes += bytes_per_token[static_cast<size_t>(targets[t])];
+          result.bytes += token_bytes.After(tokens[begin + t], targets[t]);
           curve.Add(at + static_cast<int64_t>(t), -double{scores[t].log_prob});
         }
       }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "data/token_bytes.h"
 #include "runtime/engine.h"
 
 namespace lattice::eval {
@@ -48,8 +49,8 @@ class PerplexityMeter {
 
   // Predicts each token from those before it in its window; the first one of the text is only read. The last
   // tokens that fill no window are left out. Throws Error when there is no whole window, or a logit is not
-  // finite. `bytes_per_token` as data::BytesPerToken.
-  PerplexityResult Run(std::span<const int32_t> tokens, std::span<const int64_t> bytes_per_token,
+  // finite.
+  PerplexityResult Run(std::span<const int32_t> tokens, const data::TokenBytes& token_bytes,
                        const PerplexityOptions& options);
 
  private:

@@ -6,11 +6,13 @@
 
 #include "eval/testing.h"
 #include "io/testing.h"
+#include "text/bytes.h"
 
 namespace lattice::eval {
 namespace {
 
-const std::vector<int64_t> kBytes(257, 2);
+// One byte a token, but for the end of text, which TestTokens() does not draw.
+const data::TokenBytes kBytes((text::BytesTokenizer()));
 
 PerplexityResult Measure(const std::shared_ptr<const runtime::Model>& model, const PerplexityOptions& options,
                          int threads = 1) {
@@ -40,7 +42,7 @@ TEST(Perplexity, IsWhatTheDefinitionSays) {
     for (const int64_t context : {1, 32, 50, 129}) {
       const PerplexityResult result = Measure(model, {.context = context});
       EXPECT_EQ(result.tokens, 129 / context * context);
-      EXPECT_EQ(result.bytes, 2 * result.tokens);
+      EXPECT_EQ(result.bytes, result.tokens);
       EXPECT_NEAR(result.nats, NaiveNats(model, context), 1e-4 * result.nats);
     }
   }
@@ -50,7 +52,7 @@ TEST(Perplexity, OfAUniformModelIsTheVocabulary) {
   const io::TestDir dir;
   const PerplexityResult result = Measure(ConstantModel(dir.path(), 0), {.context = 64});
   EXPECT_NEAR(result.Perplexity(), 257, 1e-3);
-  EXPECT_NEAR(result.BitsPerByte(), std::log2(257.0) / 2, 1e-6);
+  EXPECT_NEAR(result.BitsPerByte(), std::log2(257.0), 1e-6);
 }
 
 TEST(Perplexity, BatchAndThreadsChangeNothing) {

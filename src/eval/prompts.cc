@@ -45,6 +45,14 @@ int64_t Label(const json& object, const char* name, int64_t first, int64_t last)
   Fail("the field \"", name, "\" must be ", first, " to ", last, ", but is ", value.dump());
 }
 
+// BoolQ's passage with its title in front, which some files already have there.
+std::string PassageOf(const json& object) {
+  const std::string passage = Text(object, "passage");
+  if (!object.contains("title")) return passage;
+  const std::string title = Text(object, "title") + " -- ";
+  return passage.starts_with(title) ? passage : title + passage;
+}
+
 void AddChoice(const std::string& context, const std::string& choice, Item& item) {
   item.requests.push_back({context, " " + choice, choice});
 }
@@ -142,17 +150,11 @@ void BuildQuestionLetters(const json& object, Item& item) {
 }
 
 void BuildBoolQ(const json& object, Item& item) {
-  const std::string context =
-      Text(object, "passage") + "\nQuestion: " + Text(object, "question") + "?\nAnswer:";
+  const std::string context = PassageOf(object) + "\nQuestion: " + Text(object, "question") + "?\nAnswer:";
   for (const char* answer : {"no", "yes"}) AddChoice(context, answer, item);
-  if (object.contains("answer")) {
-    const json& answer = Field(object, "answer");
-    Check(answer.is_boolean(), "the field \"answer\" must be true or false, but is ", answer.dump());
-    item.gold = answer.get<bool>() ? 1 : 0;
-  } else {
-    Check(object.contains("label"), "the field \"answer\" is missing");
-    item.gold = Label(object, "label", 0, 1);
-  }
+  const char* field = !object.contains("answer") && object.contains("label") ? "label" : "answer";
+  const json& answer = Field(object, field);
+  item.gold = answer.is_boolean() ? answer.get<bool>() : Label(object, field, 0, 1);
 }
 
 void BuildLambada(const json& object, Item& item) {

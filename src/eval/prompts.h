@@ -18,6 +18,8 @@ void BuildWinoGrande(const nlohmann::json& object, Item& item);
 void BuildQuestionText(const nlohmann::json& object, Item& item);
 // CommonsenseQA with the answers in the prompt and letters to choose from.
 void BuildQuestionLetters(const nlohmann::json& object, Item& item);
+// The passage begins with its title, "{title} -- {passage}", as in SuperGLUE; files of the first publication
+// have the title as a field of its own.
 void BuildBoolQ(const nlohmann::json& object, Item& item);
 void BuildLambada(const nlohmann::json& object, Item& item);
 

@@ -120,7 +120,31 @@ TEST(Prompts, BoolQ) {
             "Answer:");
   ExpectContinuations(item, {" no", " yes"});
   EXPECT_EQ(item.gold, 0);
-  EXPECT_EQ(Built(BuildBoolQ, R"({"question": "q", "passage": "p", "label": 1})").gold, 1);
+}
+
+TEST(Prompts, BoolQPutsTheTitleInFront) {
+  const auto context = [](const char* text) { return Built(BuildBoolQ, text).requests[0].context; };
+  const std::string expected = "Ethanol fuel -- All biomass.\nQuestion: q?\nAnswer:";
+  EXPECT_EQ(context(R"({"title": "Ethanol fuel", "passage": "All biomass.", "question": "q", "label": 0})"),
+            expected);
+  // SuperGLUE's passages have it already; a file may have both.
+  EXPECT_EQ(context(R"({"passage": "Ethanol fuel -- All biomass.", "question": "q", "label": 0})"), expected);
+  EXPECT_EQ(context(R"({"title": "Ethanol fuel", "passage": "Ethanol fuel -- All biomass.", "question": "q",
+      "label": 0})"),
+            expected);
+}
+
+TEST(Prompts, BoolQTakesLabelsOfEveryKind) {
+  for (const char* field : {"answer", "label"}) {
+    for (const char* yes : {"true", "1", "\"1\""}) {
+      const std::string text = StrCat(R"({"question": "q", "passage": "p", ")", field, "\": ", yes, "}");
+      EXPECT_EQ(Built(BuildBoolQ, text.c_str()).gold, 1) << text;
+    }
+  }
+  EXPECT_EQ(Built(BuildBoolQ, R"({"question": "q", "passage": "p", "label": false})").gold, 0);
+  EXPECT_TRUE(
+      io::Says(io::ErrorOf([] { Built(BuildBoolQ, R"({"question": "q", "passage": "p", "label": "no"})"); }),
+               {"\"label\" must be 0 to 1", "no"}));
 }
 
 TEST(Prompts, LambadaSplitsAtTheLastSpace) {

@@ -28,6 +28,20 @@ bool StartsWithSpace(std::string_view text, size_t& length) {
   return c.kind == text::Utf8Char::Kind::kValid && IsSpace(c.code);
 }
 
+text::CaseRole RoleOf(const text::Utf8Char& c) {
+  return c.kind == text::Utf8Char::Kind::kValid ? text::CaseRoleOf(c.code) : text::CaseRole::kNone;
+}
+
+// The role of the first character that is not ignorable; kNone when there is none.
+text::CaseRole FirstRole(std::string_view text) {
+  while (!text.empty()) {
+    const text::Utf8Char c = text::DecodeUtf8(text);
+    if (const text::CaseRole role = RoleOf(c); role != text::CaseRole::kIgnorable) return role;
+    text.remove_prefix(c.length);
+  }
+  return text::CaseRole::kNone;
+}
+
 }  // namespace
 
 size_t TrailingSpace(std::string_view text) {
@@ -56,14 +70,24 @@ int64_t CodePoints(std::string_view text) {
 
 std::string Capitalize(std::string_view text) {
   std::string out;
+  // The role of the last character that a sigma does not ignore.
+  text::CaseRole before = text::CaseRole::kNone;
   for (bool first = true; !text.empty(); first = false) {
     const text::Utf8Char c = text::DecodeUtf8(text);
-    if (c.kind == text::Utf8Char::Kind::kValid) {
-      text::AppendUtf8(first ? text::ToTitle(c.code) : text::ToLower(c.code), out);
-    } else {
-      out += text.substr(0, c.length);
-    }
+    const std::string_view own = text.substr(0, c.length);
     text.remove_prefix(c.length);
+    const text::CaseRole role = RoleOf(c);
+    if (c.kind != text::Utf8Char::Kind::kValid) {
+      out += own;
+    } else if (first) {
+      text::AppendTitle(c.code, out);
+    } else if (c.code == text::kCapitalSigma && before == text::CaseRole::kCased &&
+               FirstRole(text) != text::CaseRole::kCased) {
+      text::AppendUtf8(text::kFinalSigma, out);
+    } else {
+      text::AppendLower(c.code, out);
+    }
+    if (role != text::CaseRole::kIgnorable) before = role;
   }
   return out;
 }

@@ -15,7 +15,7 @@ std::string_view Strip(std::string_view text);
 size_t TrailingSpace(std::string_view text);
 // len()
 int64_t CodePoints(std::string_view text);
-// str.capitalize(): the first character in title case, the others in lower case.
+// str.capitalize(): the first character in title case, the others in lower case, by full case mapping.
 std::string Capitalize(std::string_view text);
 // str.replace(): one pass from left to right.
 std::string Replace(std::string_view text, std::string_view from, std::string_view to);

@@ -41,6 +41,25 @@ TEST(PythonText, CapitalizeLowersTheRest) {
             "a");
 }
 
+// Expected texts are Python's own answers.
+TEST(PythonText, CapitalizeMapsOneCharacterToSeveral) {
+  EXPECT_EQ(Capitalize("\u00dfTRASSE"), "Sstrasse");        // sharp s
+  EXPECT_EQ(Capitalize("\ufb01NE"), "Fine");                // the ligature fi
+  EXPECT_EQ(Capitalize("\u0149A"), "\u02bcNa");             // n with apostrophe
+  EXPECT_EQ(Capitalize("\u0390x"), "\u0399\u0308\u0301x");  // iota with two accents
+  EXPECT_EQ(Capitalize("A\u0130B"), "Ai\u0307b");           // I with dot above
+  EXPECT_EQ(Capitalize("\u1f88\u1f80"), "\u1f88\u1f80");    // has a title case of its own
+}
+
+TEST(PythonText, CapitalizeKnowsAFinalSigma) {
+  EXPECT_EQ(Capitalize("\u039f\u0394\u039f\u03a3"), "\u039f\u03b4\u03bf\u03c2");
+  EXPECT_EQ(Capitalize("\u039f\u03a3 \u03a3"), "\u039f\u03c2 \u03c3");  // alone: not final
+  EXPECT_EQ(Capitalize("\u0391\u03a3\u0391"), "\u0391\u03c3\u03b1");    // inside a word
+  EXPECT_EQ(Capitalize("A'\u03a3'\u0301 b"), "A'\u03c2'\u0301 b");      // marks are ignored
+  EXPECT_EQ(Capitalize("A\u03a3'B"), "A\u03c3'b");
+  EXPECT_EQ(Capitalize("\u03a3\u03a3"), "\u03a3\u03c2");
+}
+
 TEST(PythonText, ReplaceIsOnePass) {
   EXPECT_EQ(Replace("a    b", "  ", " "), "a  b");
   EXPECT_EQ(Replace("   ", "  ", " "), "  ");

@@ -1,13 +1,22 @@
-// Lower and title case of single characters, independent of any locale.
+// Lower and title case by Unicode's full case mapping, independent of any locale.
 #ifndef LATTICE_TEXT_LETTER_CASE_H_
 #define LATTICE_TEXT_LETTER_CASE_H_
 
+#include <string>
+
 namespace lattice::text {
 
-// The mappings of one character to one. Characters that would become several (such as sharp s in title case)
-// and those without the other case come back as they are.
-char32_t ToLower(char32_t code);
-char32_t ToTitle(char32_t code);
+// Append what a character becomes, as UTF-8: one character, or two or three for those that have no single
+// counterpart (sharp s in title case is "Ss"). Characters without the other case stay as they are.
+void AppendLower(char32_t code, std::string& out);
+void AppendTitle(char32_t code, std::string& out);
+
+// A capital sigma is written differently in lower case at the end of a word. It ends one when, leaving
+// ignorable characters (marks, apostrophes, ..) aside, a cased character stands before it and none after it.
+inline constexpr char32_t kCapitalSigma = 0x3A3;
+inline constexpr char32_t kFinalSigma = 0x3C2;
+enum class CaseRole { kNone, kCased, kIgnorable };
+CaseRole CaseRoleOf(char32_t code);
 
 }  // namespace lattice::text
 

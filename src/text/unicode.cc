@@ -1,27 +1,14 @@
 #include "text/unicode.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
-#include <span>
+
+#include "text/code_range.h"
 
 namespace lattice::text {
 namespace {
 
-struct CodeRange {
-  uint32_t first;
-  uint32_t last;
-};
-
 #include "text/unicode_ranges.inc"
-
-bool Contains(std::span<const CodeRange> ranges, uint32_t code) {
-  const auto after =
-      std::upper_bound(ranges.begin(), ranges.end(), code,
-                       [](uint32_t value, const CodeRange& range) { return value < range.first; });
-  return after != ranges.begin() && code <= std::prev(after)->last;
-}
 
 bool IsSpace(uint32_t code) {
   return (code >= 0x9 && code <= 0xD) || code == 0x20 || code == 0x85 || code == 0xA0 || code == 0x1680 ||

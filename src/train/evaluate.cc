@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 namespace lattice::train {
 
@@ -18,7 +19,7 @@ double Evaluation::Perplexity() const { return std::exp(Loss()); }
 double Evaluation::BitsPerByte() const { return train::BitsPerByte(nats, bytes); }
 
 Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& store,
-                    std::span<const int64_t> bytes_per_token, const EvaluateOptions& options) {
+                    const data::TokenBytes& token_bytes, const EvaluateOptions& options) {
   Evaluation result;
   int64_t available = store.tokens() - 1;
   if (options.max_tokens > 0) available = std::min(available, options.max_tokens);
@@ -35,7 +36,7 @@ Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& stor
     for (int64_t row = 0; row < count; ++row) {
       const std::span<int64_t> window(data + row * (length + 1), static_cast<size_t>(length) + 1);
       store.Read((first + row) * length, window);
-      for (const int64_t id : window.subspan(1)) result.bytes += bytes_per_token[static_cast<size_t>(id)];
+      for (size_t i = 1; i < window.size(); ++i) result.bytes += token_bytes.After(window[i - 1], window[i]);
     }
     const at::Tensor targets = tokens.slice(1, 1).contiguous();
     const at::Tensor losses =

@@ -3,8 +3,8 @@
 #define LATTICE_TRAIN_EVALUATE_H_
 
 #include <cstdint>
-#include <span>
 
+#include "data/token_bytes.h"
 #include "data/token_store.h"
 #include "nn/language_model.h"
 
@@ -29,10 +29,10 @@ struct EvaluateOptions {
   int64_t batch_tokens = 4096;
 };
 
-// `bytes_per_token` as data::BytesPerToken. The last tokens that do not fill a window are left out, unless
+// The last tokens that do not fill a window are left out, unless
 // there is no other: then the window is shorter. Without two tokens the result is empty.
 Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& store,
-                    std::span<const int64_t> bytes_per_token, const EvaluateOptions& options);
+                    const data::TokenBytes& token_bytes, const EvaluateOptions& options);
 
 }  // namespace lattice::train
 

@@ -54,7 +54,7 @@ Session::Session(const model::Config& config, const std::filesystem::path& cache
     : tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
       config_(Resolve(config, *tokenizer_)),
       data_(data::Prepare(config_.data, *tokenizer_, cache, notes)),
-      bytes_per_token_(data::BytesPerToken(*tokenizer_)),
+      token_bytes_(*tokenizer_),
       rows_(config_.train.batch_tokens / config_.train.seq_len),
       batches_(data_.train, BatchesOf(config_, rows_)),
       prefetch_(batches_),
@@ -125,9 +125,10 @@ double Session::MicroBatch(int64_t index, std::span<const int64_t> ids) {
   at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
   std::copy(ids.begin(), ids.end(), tokens.mutable_data_ptr<int64_t>());
   const at::Tensor targets = tokens.slice(1, 1).contiguous();
-  const int64_t* target = targets.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < targets.numel(); ++i)
-    step_bytes_ += bytes_per_token_[static_cast<size_t>(target[i])];
+  for (size_t i = 1; i < ids.size(); ++i) {
+    const bool row_begins = i % (static_cast<size_t>(length) + 1) == 0;
+    if (!row_begins) step_bytes_ += token_bytes_.After(ids[i - 1], ids[i]);
+  }
 
   if (config_.data.reset_state) return Documents(ids);
   nn::States* states = nullptr;
@@ -189,7 +190,7 @@ StepResult Session::Step() {
 
 Evaluation Session::Validate() const {
   return Evaluate(
-      model_, *data_.valid, bytes_per_token_,
+      model_, *data_.valid, token_bytes_,
       {.seq_len = config_.train.seq_len,
        .max_tokens = config_.train.eval_tokens,
        .batch_tokens = std::max(config_.train.seq_len, config_.train.micro_batch * config_.train.seq_len)});

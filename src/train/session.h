@@ -12,6 +12,7 @@
 #include "data/batches.h"
 #include "data/prefetch.h"
 #include "data/prepare.h"
+#include "data/token_bytes.h"
 #include "model/config.h"
 #include "nn/language_model.h"
 #include "text/tokenizer.h"
@@ -81,7 +82,7 @@ class Session {
   std::unique_ptr<text::Tokenizer> tokenizer_;
   model::Config config_;
   data::PreparedData data_;
-  std::vector<int64_t> bytes_per_token_;
+  data::TokenBytes token_bytes_;
   int64_t rows_;
   data::Batches batches_;
   data::Prefetch prefetch_;
