@@ -88,3 +88,11 @@ def test_the_microscope(tmp_path):
     assert page.startswith("<!doctype html>") and page.rstrip().endswith("</html>")
     assert "http" not in page and "src=" not in page
     assert run("inspect", "--config", "configs/tiny.toml", "--text", "x").returncode == 2
+
+
+def test_the_microscope_says_what_is_not_defined(tmp_path):
+    train(write_text(tmp_path / "text.txt"), tmp_path / "run", "model.mixer=deltanet")
+    table = ok("inspect", tmp_path / "run", "--text", "the memory")
+    assert "novelty and beta are not defined for deltanet" in table and "Most written" in table
+    head = json.loads(ok("inspect", tmp_path / "run", "--text", "the memory", "--json"))["layers"][0]["heads"][0]
+    assert head["novelty"] is None and head["beta"] is None and len(head["token_answer"]) == 10

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import golden_files
-from oracle import chunk_ref, lattice_ref, rules_ref
+from oracle import chunk_ref, figures_ref, lattice_ref, rules_ref
 
 EXACT = golden_files.names("exact_")
 LINEAR = golden_files.names("linear")
@@ -92,3 +92,25 @@ def test_rules(name):
     grads = torch.autograd.grad(outputs, [leaves[golden_files.GRADIENT_OF[key]] for key in wanted], cotangents)
     for key, value in zip(wanted, grads):
         g.judge(key, value)
+
+
+def test_the_figures_file_is_what_the_oracle_measures():
+    file = golden_files.load("figures")
+    measured = figures_ref.tensors()
+    assert set(file.tensors) == set(measured)
+    for key, value in measured.items():
+        np.testing.assert_allclose(file[key], value, rtol=1e-12, atol=1e-14, err_msg=key)
+
+
+def test_figures_by_hand():
+    # One slot to the right, a value at right angles to it, gamma 1: the slot turns by 45 degrees.
+    S, k, v = np.array([[1.0, 0.0]]), np.array([1.0]), np.array([0.0, 1.0])
+    _, figures = figures_ref.step_figures(S, k, v, 1.0, 1.0, 0.0, objective="sim", normalize="token")
+    assert figures["beta"] == pytest.approx(np.sqrt(0.5))
+    assert figures["novelty"] == pytest.approx(1.0)
+    assert figures["answer"] == pytest.approx(0.0)
+    assert figures["write"] == pytest.approx(2 * np.sin(np.pi / 8))
+    # The slot's own value: nothing is new, the memory answers with it.
+    _, figures = figures_ref.step_figures(S, k, np.array([2.0, 0.0]), 1.0, 0.5, 0.0, objective="sim", normalize="none")
+    assert figures["novelty"] == pytest.approx(0.0, abs=1e-9)
+    assert figures["answer"] == pytest.approx(1.0)

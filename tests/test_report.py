@@ -18,7 +18,7 @@ def runs(tmp_path_factory):
 def test_validation_says_what_the_memory_does(runs):
     lines = [line for line in metrics(runs / "lattice_dec") if "valid_loss" in line]
     assert len(lines) == 4
-    for key in ("write_intensity", "novelty", "beta", "slot_similarity", "effective_rank"):
+    for key in ("write", "novelty", "answer", "beta", "slot_similarity", "effective_rank"):
         assert all(len(line[key]) == 2 for line in lines), key
     assert 0 < lines[-1]["novelty"][0] <= 1
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -27,38 +28,46 @@ std::vector<std::string> Pieces(const text::Tokenizer& tokenizer, std::span<cons
   return pieces;
 }
 
-void PrintHeads(const eval::MemoryRecord& record) {
-  std::cout
-      << "layer head    write  novelty     beta  active slots   busiest slot  slots per read  similarity  "
-         "effective rank\n";
+// A dash where the memory has no such figure.
+std::string Shown(std::optional<double> figure, int digits) {
+  return figure ? train::Fixed(*figure, digits) : "-";
+}
+
+void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
+  std::cout << "layer head    write  novelty   answer     beta  active slots   busiest slot  slots per read  "
+               "similarity  "
+               "effective rank\n";
   for (int64_t layer = 0; layer < record.layers; ++layer) {
     for (int64_t head = 0; head < record.heads; ++head) {
       const eval::HeadSummary s = record.Summary(layer, head);
       std::cout << std::setw(5) << layer << std::setw(5) << head << std::setw(9) << train::Fixed(s.write, 4)
-                << std::setw(9) << train::Fixed(s.novelty, 3) << std::setw(9) << train::Fixed(s.beta, 4)
-                << std::setw(8) << train::Fixed(s.active_slots, 1) << " of " << std::left << std::setw(4)
-                << record.slots << std::right << std::setw(6) << s.busiest_slot << " " << std::setw(5)
-                << train::Fixed(100 * s.busiest_part, 1) << " %" << std::setw(14)
-                << train::Fixed(s.read_slots, 1) << std::setw(12) << train::Fixed(s.similarity, 3) << "  "
-                << train::Fixed(s.first_rank, 1) << " -> " << train::Fixed(s.last_rank, 1) << "\n";
+                << std::setw(9) << Shown(s.novelty, 3) << std::setw(9) << train::Fixed(s.answer, 3)
+                << std::setw(9) << Shown(s.beta, 4) << std::setw(8) << train::Fixed(s.active_slots, 1)
+                << " of " << std::left << std::setw(4) << record.slots << std::right << std::setw(6)
+                << s.busiest_slot << " " << std::setw(5) << train::Fixed(100 * s.busiest_part, 1) << " %"
+                << std::setw(14) << train::Fixed(s.read_slots, 1) << std::setw(12)
+                << train::Fixed(s.similarity, 3) << "  " << train::Fixed(s.first_rank, 1) << " -> "
+                << train::Fixed(s.last_rank, 1) << "\n";
     }
+  }
+  if (!record.HasNovelty()) {
+    std::cout << "novelty and beta are not defined for " << mixer
+              << ": only Lattice projects its updates and scales its slots\n";
   }
 }
 
-// Tokens by what they wrote times how new it was, mean over all heads.
+// Tokens by how much new they wrote, mean over all heads.
 void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string>& pieces) {
   std::vector<double> news(pieces.size(), 0);
   for (size_t t = 0; t < news.size(); ++t) {
-    for (const eval::HeadRecord& head : record.records) {
-      const auto token = static_cast<int64_t>(t);
-      news[t] += head.WriteOf(token, record.slots) * head.NoveltyOf(token, record.slots) /
-                 static_cast<double>(record.records.size());
-    }
+    for (const eval::HeadRecord& head : record.records)
+      news[t] += head.NewsOf(static_cast<int64_t>(t)) / static_cast<double>(record.records.size());
   }
   std::vector<size_t> order(news.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return news[a] > news[b]; });
-  std::cout << "\nMost new written (write times novelty, mean of all heads):\n";
+  std::cout << (record.HasNovelty() ? "\nMost new written (write times novelty, mean of all heads):\n"
+                                    : "\nMost written (mean of all heads):\n");
   for (size_t i = 0; i < std::min(order.size(), kShownTokens); ++i) {
     std::string before;
     for (size_t t = order[i] - std::min<size_t>(order[i], 12); t < order[i]; ++t) before += pieces[t];
@@ -92,7 +101,7 @@ int InspectMemory(const MemoryOptions& options) {
   }
   std::cout << labels.mixer << ": " << record.layers << " layers of " << record.heads << " heads, "
             << record.slots << " slots x " << record.width << "; " << tokens.size() << " tokens read\n\n";
-  PrintHeads(record);
+  PrintHeads(record, labels.mixer);
   PrintNewest(record, pieces);
   return 0;
 }

@@ -1,17 +1,12 @@
-// What every token did to every slot of the memories, layer by layer and head by head.
-//
-// With s_i the length of slot i before the token, Phi_i = S_i / s_i, h the rule's target
-// (docs/recurrence.md):
-//   write     gamma |c_i| |h - a_i Phi_i| / s_i^2: how much of its own length slot i gets written; for
-//             memories other than Lattice |S_new,i - S_i| / |S_new,i|
-//   novelty   |h - a_i Phi_i| / |h|: the part of h that slot i does not hold yet, a_i = <Phi_i, h>
-//   beta      what scales the slot back to its length; 1 where the memory does not normalise
-//   read      |q_i| |S_new,i|, as a part of the sum over slots: who answered
+// What every token did to every slot of the memories, layer by layer and head by head. The figures are those
+// of runtime/step_figures.h, and beside them
+//   read      |q_i| |S'_i|, as a part of the sum over slots: who answered
 #ifndef LATTICE_EVAL_MICROSCOPE_H_
 #define LATTICE_EVAL_MICROSCOPE_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,20 +22,24 @@ struct MemorySnapshot {
 };
 
 struct HeadRecord {
-  std::vector<float> write, novelty, beta, read;  // [T, M]
-  std::vector<float> gamma, mu;                   // [T]
+  std::vector<float> slot_write, read;         // [T, M]
+  std::vector<float> slot_novelty, slot_beta;  // [T, M]; empty: not defined for this memory
+  std::vector<float> write, answer;            // [T]
+  std::vector<float> novelty;                  // [T]; empty: not defined
+  std::vector<float> gamma, mu;                // [T]
+  runtime::FigureMeans means;
   std::vector<MemorySnapshot> snapshots;
 
-  // Over the slots of token t: the mean write, and the novelty as a mean weighted by the writes.
-  double WriteOf(int64_t token, int64_t slots) const;
-  double NoveltyOf(int64_t token, int64_t slots) const;
+  // How much new was written with a token: write times novelty, or the write where there is no novelty.
+  double NewsOf(int64_t token) const;
 };
 
 // What the figures of a head say as a whole.
 struct HeadSummary {
-  double write = 0, novelty = 0, beta = 0;  // means over tokens; novelty weighted by the writes
-  double active_slots =
-      0;  // exp of the entropy of the slots' parts of all writes: M when all are equally busy
+  double write = 0, answer = 0;         // means over tokens
+  std::optional<double> novelty, beta;  // means, novelty weighted by the writes; nullopt: not defined
+  // exp of the entropy of the slots' parts of all writes: M when all are equally busy
+  double active_slots = 0;
   int64_t busiest_slot = 0;
   double busiest_part = 0;  // of all writes
   double read_slots = 0;    // as active_slots, of the reads of a token, mean over tokens
@@ -54,6 +53,8 @@ struct MemoryRecord {
   const HeadRecord& At(int64_t layer, int64_t head) const {
     return records[static_cast<size_t>(layer * heads + head)];
   }
+  // Whether novelty and beta are defined for this memory.
+  bool HasNovelty() const { return !records.front().novelty.empty(); }
   HeadSummary Summary(int64_t layer, int64_t head) const;
 };
 

@@ -24,23 +24,31 @@ double Rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
+// A list that is empty because the memory has no such figure becomes null.
 ordered_json Row(std::span<const float> values) {
+  if (values.empty()) return nullptr;
   ordered_json out = ordered_json::array();
   for (const float value : values) out.push_back(Rounded(value));
   return out;
 }
 
 ordered_json Rows(std::span<const float> values, int64_t width) {
+  if (values.empty()) return nullptr;
   ordered_json out = ordered_json::array();
   for (size_t at = 0; at < values.size(); at += static_cast<size_t>(width))
     out.push_back(Row(values.subspan(at, static_cast<size_t>(width))));
   return out;
 }
 
+ordered_json OrNull(std::optional<double> figure) {
+  return figure ? ordered_json(Rounded(*figure)) : ordered_json();
+}
+
 ordered_json SummaryJson(const HeadSummary& s) {
   return {{"write", Rounded(s.write)},
-          {"novelty", Rounded(s.novelty)},
-          {"beta", Rounded(s.beta)},
+          {"novelty", OrNull(s.novelty)},
+          {"answer", Rounded(s.answer)},
+          {"beta", OrNull(s.beta)},
           {"active_slots", Rounded(s.active_slots)},
           {"busiest_slot", s.busiest_slot},
           {"busiest_part", Rounded(s.busiest_part)},
@@ -60,8 +68,9 @@ ordered_json Labels(const MemoryRecord& record, const RecordLabels& labels) {
           {"tokens", std::vector<std::string>(labels.pieces.begin(), labels.pieces.end())}};
 }
 
-// Values of [low, high] as bytes; the page needs the ends to show numbers.
+// Values of [low, high] as bytes; the page needs the ends to show numbers. null without values.
 ordered_json Packed(std::span<const float> values, double low, double high) {
+  if (values.empty()) return nullptr;
   std::vector<uint8_t> bytes;
   for (const float value : values)
     bytes.push_back(
@@ -77,20 +86,26 @@ double HighEnd(std::span<const float> values) {
   return std::max(1e-6, double{*at});
 }
 
+// From the smallest value to the largest.
+ordered_json PackedRange(std::span<const float> values) {
+  if (values.empty()) return nullptr;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return Packed(values, *low, std::max(double{*high}, *low + 1e-6));
+}
+
 ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
   const HeadRecord& r = record.At(layer, head);
-  const auto [low, high] = std::minmax_element(r.beta.begin(), r.beta.end());
   ordered_json out = {{"layer", layer},
                       {"head", head},
-                      {"write", Packed(r.write, 0, HighEnd(r.write))},
-                      {"novelty", Packed(r.novelty, 0, 1)},
-                      {"beta", Packed(r.beta, *low, std::max(double{*high}, *low + 1e-6))},
+                      {"write", Packed(r.slot_write, 0, HighEnd(r.slot_write))},
+                      {"novelty", Packed(r.slot_novelty, 0, 1)},
+                      {"beta", PackedRange(r.slot_beta)},
                       {"read", Packed(r.read, 0, HighEnd(r.read))},
+                      {"token_write", Row(r.write)},
+                      {"token_novelty", Row(r.novelty)},
+                      {"token_answer", Row(r.answer)},
                       {"summary", SummaryJson(record.Summary(layer, head))}};
-  for (int64_t t = 0; t < record.tokens; ++t) {
-    out["token_write"].push_back(Rounded(r.WriteOf(t, record.slots)));
-    out["token_novelty"].push_back(Rounded(r.NoveltyOf(t, record.slots)));
-  }
+  for (int64_t t = 0; t < record.tokens; ++t) out["token_news"].push_back(Rounded(r.NewsOf(t)));
   for (const MemorySnapshot& s : r.snapshots) {
     out["snapshots"].push_back({{"token", s.token},
                                 {"effective_rank", Rounded(s.memory.effective_rank)},
@@ -126,10 +141,13 @@ ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels) 
                        {"summary", SummaryJson(record.Summary(layer, head))},
                        {"gamma", Row(r.gamma)},
                        {"mu", Row(r.mu)},
-                       {"write", Rows(r.write, record.slots)},
-                       {"novelty", Rows(r.novelty, record.slots)},
-                       {"beta", Rows(r.beta, record.slots)},
+                       {"write", Rows(r.slot_write, record.slots)},
+                       {"novelty", Rows(r.slot_novelty, record.slots)},
+                       {"beta", Rows(r.slot_beta, record.slots)},
                        {"read", Rows(r.read, record.slots)},
+                       {"token_write", Row(r.write)},
+                       {"token_novelty", Row(r.novelty)},
+                       {"token_answer", Row(r.answer)},
                        {"snapshots", snapshots}});
     }
     out["layers"].push_back({{"layer", layer}, {"heads", heads}});

@@ -18,7 +18,7 @@ struct RecordLabels {
 };
 
 // Every figure, rounded to five digits: {"mixer", "tokens": [..], "layers": [{"heads": [{"write": [T][M],
-// ..., "snapshots": [..], "summary": {..}}]}]}.
+// ..., "token_write": [T], ..., "snapshots": [..], "summary": {..}}]}]}. null: not defined for this memory.
 nlohmann::ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels);
 
 // A page of its own, without anything from elsewhere: heat maps of tokens by slots to scrub through, light or

@@ -28,10 +28,15 @@ TEST_P(EveryMemory, FiguresAreInRange) {
     ASSERT_EQ(head.gamma.size(), 600u);
     ASSERT_EQ(head.snapshots.size(), 7u);
     EXPECT_EQ(head.snapshots.back().token, 599);
-    for (size_t i = 0; i < head.write.size(); ++i) {
-      EXPECT_TRUE(head.write[i] >= 0 && std::isfinite(head.write[i]));
-      EXPECT_TRUE(head.novelty[i] >= 0 && head.novelty[i] <= 1);
-      EXPECT_TRUE(head.beta[i] > 0 && std::isfinite(head.beta[i]));
+    const bool lattice = !model::FindMixer(GetParam()).objective.empty();
+    ASSERT_EQ(head.slot_write.size(), 600u * 12);
+    for (const auto* figures : {&head.slot_novelty, &head.slot_beta})
+      ASSERT_EQ(figures->size(), lattice ? head.slot_write.size() : 0);
+    for (size_t i = 0; i < head.slot_write.size(); ++i) {
+      EXPECT_TRUE(head.slot_write[i] >= 0 && std::isfinite(head.slot_write[i]));
+      if (!lattice) continue;
+      EXPECT_TRUE(head.slot_novelty[i] >= 0 && head.slot_novelty[i] <= 1 + 1e-6f);
+      EXPECT_TRUE(head.slot_beta[i] > 0 && std::isfinite(head.slot_beta[i]));
     }
     for (int64_t t = 0; t < 600; ++t) {
       double sum = 0;
@@ -45,22 +50,9 @@ TEST_P(EveryMemory, FiguresAreInRange) {
   }
 }
 
-// The step itself, from the figures: a slot keeps its length, so beta^2 (mu^2 + write^2) = 1.
-TEST(Microscope, BetaAndWriteGiveALatticeSlotItsLengthBack) {
-  for (const char* mixer : {"lattice_dec", "lattice_sim", "lattice_enc"}) {
-    const MemoryRecord record = Examine(RandomModel(mixer), runtime::TestTokens(50), 1, 1);
-    for (const HeadRecord& head : record.records) {
-      for (size_t i = 0; i < head.write.size(); ++i) {
-        const double mu = head.mu[i / 12], write = head.write[i], beta = head.beta[i];
-        EXPECT_NEAR(beta * beta * (mu * mu + write * write), 1, 1e-4);
-      }
-    }
-  }
-}
-
 // What the observer sees of one head, checked against the update it came from.
 struct Rebuilt : runtime::StepObserver {
-  void Observe(const runtime::MemoryStep& step) override {
+  void Observe(const runtime::MemoryStep& step, const runtime::StepFigures&) override {
     const size_t m = step.k.size(), d = step.v.size();
     for (size_t i = 0; i < m; ++i) {
       double length = 0, length_after = 0;
@@ -83,7 +75,7 @@ TEST(Microscope, TheObserverSeesEveryStateAndChangesNothing) {
   runtime::Engine engine(model, 2);
   runtime::Session watched(model), alone(model);
   Rebuilt observer;
-  const runtime::Feed feed = {&watched, tokens, runtime::Want::kLast, nullptr, &observer};
+  const runtime::Feed feed = {&watched, tokens, runtime::Want::kLast, &observer};
   engine.Run({&feed, 1});
   const std::vector<float> logits(engine.Logits(0).begin(), engine.Logits(0).end());
   const std::span<const float> expected = engine.Append(alone, tokens);
@@ -106,7 +98,22 @@ TEST(Microscope, WritesJsonAndAPageThatNoTextBreaks) {
   EXPECT_EQ(json["layers"].size(), 2u);
   EXPECT_EQ(json["layers"][1]["heads"][1]["write"].size(), 5u);
   EXPECT_EQ(json["layers"][1]["heads"][1]["write"][4].size(), 12u);
+  EXPECT_EQ(json["layers"][1]["heads"][1]["novelty"][4].size(), 12u);
+  EXPECT_EQ(json["layers"][1]["heads"][1]["token_answer"].size(), 5u);
   EXPECT_EQ(json["layers"][0]["heads"][0]["snapshots"].size(), 2u);
+}
+
+TEST(Microscope, FiguresOfLatticeAreNullForOtherMemories) {
+  const MemoryRecord record = Examine(RandomModel("deltanet"), runtime::TestTokens(3), 1, 1);
+  EXPECT_FALSE(record.HasNovelty());
+  const std::vector<std::string> pieces = {"a", "b", "c"};
+  const nlohmann::ordered_json json = RecordJson(record, {"m", "deltanet", pieces});
+  const nlohmann::ordered_json& head = json["layers"][0]["heads"][0];
+  for (const char* figure : {"novelty", "beta", "token_novelty"})
+    EXPECT_TRUE(head[figure].is_null()) << figure;
+  for (const char* figure : {"novelty", "beta"}) EXPECT_TRUE(head["summary"][figure].is_null()) << figure;
+  EXPECT_TRUE(head["summary"]["answer"].is_number());
+  EXPECT_NE(RecordPage(record, {"m", "deltanet", pieces}).find("\"novelty\":null"), std::string::npos);
 }
 
 }  // namespace

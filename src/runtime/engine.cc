@@ -50,10 +50,7 @@ struct Engine::Work {
 void Engine::Work::Add(size_t feed, int64_t first, int64_t count) {
   const Feed& from = feeds[feed];
   const auto row = static_cast<int64_t>(tokens.size());
-  HeadTrace* trace = nullptr;
-  if (from.trace != nullptr && !from.trace->values.empty())
-    trace = &from.trace->values[static_cast<size_t>(first * from.trace->layers * from.trace->heads)];
-  segments.push_back({&from.session->state(), row, count, trace, from.observer, first});
+  segments.push_back({&from.session->state(), row, count, from.observer, first});
   const auto part = from.tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
   tokens.insert(tokens.end(), part.begin(), part.end());
   const auto total = static_cast<int64_t>(from.tokens.size());
@@ -97,10 +94,6 @@ void Engine::Run(std::span<const Feed> feeds) {
   for (const Feed& feed : feeds) {
     const auto count = static_cast<int64_t>(feed.tokens.size());
     work.begins.push_back(work.begins.back() + (feed.want == Want::kAll ? count : feed.want == Want::kLast));
-    if (feed.trace == nullptr) continue;
-    const bool memory = !work.model->parts().mixer->attention;
-    *feed.trace = {config.layers, config.heads, {}};
-    if (memory) feed.trace->values.resize(static_cast<size_t>(count * config.layers * config.heads));
   }
   work.logits.resize(static_cast<size_t>(work.begins.back() * config.vocab_size));
   for (size_t i = 0; i < feeds.size(); ++i) {

@@ -207,8 +207,8 @@ void Pass::MakeGates(const BlockParts& b) {
 }
 
 void Pass::Remember(const BlockParts& b, int64_t layer) {
-  Recurrence recurrence;
-  recurrence.model = &model_;
+  LayerSteps recurrence;
+  recurrence.rule = &model_.memory;
   recurrence.q = w_.q.Get(0);
   recurrence.k = w_.k.Get(0);
   recurrence.v = model_.mixer->name == "mamba2" ? w_.scaled_v.Get(0) : w_.v.Get(0);
@@ -218,7 +218,7 @@ void Pass::Remember(const BlockParts& b, int64_t layer) {
   recurrence.fgate = b.fgate.bias == nullptr ? nullptr : w_.fgate.Get(0);
   recurrence.y = w_.y.Get(rows_ * config_.width);
   recurrence.layer = layer;
-  recurrence.Run(segments_, threads_, w_.stretches);
+  RunRecurrence(recurrence, model_.layout, segments_, threads_, w_.stretches);
 }
 
 void Pass::ReadOut(const BlockParts& b) {

@@ -33,14 +33,6 @@ double SquaredLength(std::span<const float> x) {
   return sum;
 }
 
-double RelativeChange(std::span<const float> before, std::span<const float> after) {
-  double change = 0;
-  for (size_t i = 0; i < after.size(); ++i)
-    change += (double{after[i]} - before[i]) * (double{after[i]} - before[i]);
-  const double size = SquaredLength(after);
-  return size > 0 ? std::sqrt(change / size) : 0;
-}
-
 double EffectiveNumber(std::span<const double> weights) {
   double sum = 0, entropy = 0;
   for (const double weight : weights) sum += weight;

@@ -18,9 +18,6 @@ MemoryView ViewMemory(std::span<const float> state, int64_t slots, int64_t width
 
 double SquaredLength(std::span<const float> x);
 
-// |after - before| / |after|; 0 when that is nothing.
-double RelativeChange(std::span<const float> before, std::span<const float> after);
-
 // exp of the entropy of `weights` as parts of their sum: how many of them count. 0 when all are 0.
 double EffectiveNumber(std::span<const double> weights);
 

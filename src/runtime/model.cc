@@ -111,19 +111,12 @@ void CheckComputable(const model::ModelConfig& config) {
         "). Set model.method to exact, chunk and sweeps to 1 in its config to run the weights that way");
 }
 
-const kernels::RuleInfo* RuleOf(const model::MixerInfo& mixer) {
-  if (mixer.attention) return nullptr;
-  return &kernels::FindRule(mixer.objective.empty() ? std::string(mixer.rule)
-                                                    : "lattice_" + std::string(mixer.objective));
-}
-
 }  // namespace
 
 ModelParts::ModelParts(const model::ModelConfig& model_config, Weights model_weights)
     : config(model_config),
-      mixer(&model::FindMixer(config.mixer)),
-      rule(RuleOf(*mixer)),
-      lam(mixer->objective.empty() ? 0 : static_cast<float>(config.lam)),
+      memory(config),
+      mixer(memory.mixer),
       weights(std::move(model_weights)),
       layout(config) {
   embed = weights.Matrix("embed.weight");

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/registry.h"
 #include "model/mixers.h"
+#include "runtime/memory_rule.h"
 #include "runtime/state.h"
 #include "runtime/weights.h"
 
@@ -38,9 +38,8 @@ struct BlockParts {
 
 struct ModelParts {
   model::ModelConfig config;
+  MemoryRule memory;
   const model::MixerInfo* mixer = nullptr;
-  const kernels::RuleInfo* rule = nullptr;  // null for attention
-  float lam = 0;                            // l1 shrinkage of the lattice mixers
   Weights weights;
   StateLayout layout;
   WeightMatrix embed, head;

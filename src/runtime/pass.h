@@ -18,9 +18,8 @@ namespace lattice::runtime {
 struct Segment {
   SequenceState* state = nullptr;
   int64_t first = 0, count = 0;
-  HeadTrace* trace = nullptr;  // of its first row, or null
-  StepObserver* observer = nullptr;
-  int64_t token = 0;  // of its first row, in its feed
+  StepObserver* observer = nullptr;  // or null
+  int64_t token = 0;                 // of its first row, in its feed
 };
 
 // A float array that only grows.

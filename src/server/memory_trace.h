@@ -11,8 +11,9 @@
 namespace lattice::server {
 
 struct TokenMemory {
-  std::vector<uint8_t> write;  // [layers, heads, slots]: 255 min(1, |change of the slot| / |slot|)
-  std::vector<float> novelty;  // [layers, heads], runtime::HeadTrace
+  // The figures of runtime/step_figures.h.
+  std::vector<uint8_t> write;  // [layers, heads, slots]: 255 min(1, write_i)
+  std::vector<float> novelty;  // [layers, heads]; NaN, null in JSON: not defined for this memory
 };
 
 // Three decimals, as every figure about the memory is sent.
@@ -28,13 +29,11 @@ class MemoryTrace : public runtime::StepObserver {
   // One for each token of the feed.
   std::vector<std::shared_ptr<const TokenMemory>> Take();
 
-  void Observe(const runtime::MemoryStep& step) override;
+  void Observe(const runtime::MemoryStep& step, const runtime::StepFigures& figures) override;
 
  private:
-  int64_t layers_, heads_, slots_, width_;
-  int64_t tokens_ = 0;
-  std::vector<uint8_t> writes_;
-  runtime::Trace trace_;
+  int64_t layers_, heads_, slots_;
+  std::vector<std::shared_ptr<TokenMemory>> tokens_;
 };
 
 }  // namespace lattice::server

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <string>
 
 #include "runtime/testing.h"
 
@@ -40,6 +42,40 @@ TEST(MemoryTrace, IsHowMuchOfEachSlotATokenChanged) {
       }
       EXPECT_NEAR(memories[t]->write[cell], 255 * std::min(1.0, std::sqrt(change / size)), 0.51)
           << t << " " << cell;
+    }
+  }
+}
+
+// The paper's novelty where there is one; nothing stands in for it elsewhere.
+TEST(MemoryTrace, NoveltyIsTheMeasuredOneOrNone) {
+  struct Noveltys : runtime::StepObserver {
+    void Observe(const runtime::MemoryStep&, const runtime::StepFigures& figures) override {
+      seen.push_back(figures.novelty);
+    }
+    std::vector<std::optional<double>> seen;
+  };
+  for (const char* mixer : {"lattice_sim", "deltanet"}) {
+    const model::ModelConfig config = runtime::TinyConfig(mixer);
+    const auto model = runtime::Model::Untrained(config, 3, runtime::WeightFormat::kF32);
+    const std::vector<int32_t> tokens = runtime::TestTokens(1);
+    runtime::Engine engine(model, 1);
+    runtime::Session watched(model), measured(model);
+    MemoryTrace trace(config);
+    Noveltys noveltys;
+    runtime::Feed feed = {&watched, tokens, runtime::Want::kNone};
+    trace.Watch(feed);
+    engine.Run({&feed, 1});
+    feed = {&measured, tokens, runtime::Want::kNone, &noveltys};
+    engine.Run({&feed, 1});
+    const auto memories = trace.Take();
+    ASSERT_EQ(memories[0]->novelty.size(), noveltys.seen.size());
+    for (size_t i = 0; i < noveltys.seen.size(); ++i) {
+      EXPECT_EQ(noveltys.seen[i].has_value(), std::string(mixer) == "lattice_sim");
+      if (noveltys.seen[i]) {
+        EXPECT_EQ(memories[0]->novelty[i], static_cast<float>(*noveltys.seen[i]));
+      } else {
+        EXPECT_TRUE(std::isnan(memories[0]->novelty[i]));
+      }
     }
   }
 }

@@ -3,44 +3,40 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include "model/mixers.h"
 #include "nn/probe.h"
+#include "runtime/layer_steps.h"
 
 namespace lattice::train {
 namespace {
 
 constexpr double kEps = 1e-6;
 
-struct StepSums {
-  double write = 0, novelty = 0, beta = 0;
+struct Means : runtime::StepObserver {
+  void Observe(const runtime::MemoryStep&, const runtime::StepFigures& figures) override {
+    means.Add(figures);
+  }
+  runtime::FigureMeans means;
 };
 
-// The step of docs/recurrence.md on all heads of one sequence, S [H,M,D], adding up what it did.
-at::Tensor Step(const at::Tensor& state, const nn::MemoryTrace& trace, int64_t t,
-                const model::ModelConfig& config, std::string_view objective, StepSums& sums) {
-  const at::Tensor k = trace.k[0][t].to(at::kDouble);                           // [H,M]
-  const at::Tensor v = trace.v[0][t].to(at::kDouble);                           // [H,D]
-  const at::Tensor gamma = trace.gamma[0][t].to(at::kDouble).view({-1, 1, 1});  // [H,1,1]
-  at::Tensor mu = at::ones_like(gamma);
-  if (trace.mu.defined()) mu = trace.mu[0][t].to(at::kDouble).view({-1, 1, 1});
-  const at::Tensor s = (state.square().sum(-1, true) + kEps * kEps).sqrt();  // [H,M,1]
-  const at::Tensor phi = state / s;
-  at::Tensor h = v, c = k;
-  if (objective == "dec") h = at::matmul(k.unsqueeze(1), phi).squeeze(1) - v;
-  if (objective == "sim") h = -v;
-  if (objective == "enc") c = at::matmul(phi, v.unsqueeze(-1)).squeeze(-1) - k;
-  const at::Tensor a = at::matmul(phi, h.unsqueeze(-1));  // [H,M,1]
-  const at::Tensor across = h.unsqueeze(1) - a * phi;     // [H,M,D]
-  const at::Tensor delta = c.unsqueeze(-1) / s * across;
-  const at::Tensor next = mu * state - gamma * delta;
-  at::Tensor beta = at::ones_like(s);
-  if (config.normalize != model::Normalize::kNone) {
-    beta = s / (next.square().sum(-1, true) + kEps * kEps).sqrt();
-  }
-  sums.write += (gamma * delta.norm(2, -1, true) / s).mean().item<double>();
-  sums.novelty += (across.norm(2, -1) / (h.norm(2, -1, true) + kEps)).mean().item<double>();
-  sums.beta += beta.mean().item<double>();
-  return beta * next;
+// The steps of the first sequence of the trace, made once more by the kernels and measured by the runtime.
+runtime::FigureMeans StepMeans(const nn::MemoryTrace& trace, const runtime::MemoryRule& rule) {
+  const auto floats = [](const at::Tensor& x) {
+    return x.defined() ? x[0].to(at::kFloat).contiguous() : at::Tensor();
+  };
+  const auto data = [](const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; };
+  const at::Tensor k = floats(trace.k), v = floats(trace.v), gamma = floats(trace.gamma),
+                   mu = floats(trace.mu), memory = floats(trace.initial).clone(), y = at::empty_like(v);
+  runtime::LayerSteps steps;
+  steps.rule = &rule;
+  steps.q = steps.k = data(k);  // what is read is not looked at
+  steps.v = data(v);
+  steps.gamma = data(gamma);
+  steps.mu = data(mu);
+  steps.y = y.mutable_data_ptr<float>();
+  Means observer;
+  ThreadPool threads(1);
+  steps.RunObserved(0, k.size(0), 0, memory.mutable_data_ptr<float>(), threads, observer);
+  return observer.means;
 }
 
 double SlotSimilarity(const at::Tensor& state) {
@@ -59,18 +55,17 @@ double EffectiveRank(const at::Tensor& state) {
   return (entropy.exp() / static_cast<double>(values.size(-1))).mean().item<double>();
 }
 
-void AddLayer(MemoryFigures& figures, const nn::MemoryTrace& trace, const model::ModelConfig& config) {
-  const std::string_view objective = model::FindMixer(config.mixer).objective;
-  at::Tensor state = trace.final_state[0].to(at::kDouble);
-  if (!objective.empty()) {
-    StepSums sums;
-    const int64_t length = trace.k.size(1);
-    at::Tensor running = trace.initial[0].to(at::kDouble);
-    for (int64_t t = 0; t < length; ++t) running = Step(running, trace, t, config, objective, sums);
-    figures["write_intensity"].push_back(sums.write / static_cast<double>(length));
-    figures["novelty"].push_back(sums.novelty / static_cast<double>(length));
-    figures["beta"].push_back(sums.beta / static_cast<double>(length));
+void AddLayer(MemoryFigures& figures, const nn::MemoryTrace& trace, const runtime::MemoryRule& rule) {
+  for (const char* name : {"write", "novelty", "answer", "beta", "slot_similarity", "effective_rank"})
+    figures.try_emplace(name);
+  if (!rule.mixer->objective.empty()) {
+    const runtime::FigureMeans means = StepMeans(trace, rule);
+    figures["write"].push_back(means.write());
+    figures["novelty"].push_back(means.novelty().value());
+    figures["answer"].push_back(means.answer());
+    figures["beta"].push_back(means.beta().value());
   }
+  const at::Tensor state = trace.final_state[0].to(at::kDouble);
   if (state.dim() != 3) return;
   figures["slot_similarity"].push_back(SlotSimilarity(state));
   figures["effective_rank"].push_back(EffectiveRank(state));
@@ -85,8 +80,9 @@ MemoryFigures MeasureMemory(const nn::LanguageModel& model, const at::Tensor& to
     const nn::ProbeScope probe(traces);
     model.Forward(tokens);
   }
+  const runtime::MemoryRule rule(model.config());
   MemoryFigures figures;
-  for (const nn::MemoryTrace& trace : traces) AddLayer(figures, trace, model.config());
+  for (const nn::MemoryTrace& trace : traces) AddLayer(figures, trace, rule);
   return figures;
 }
 

@@ -12,15 +12,18 @@
 
 namespace lattice::train {
 
-// Means over tokens, heads and slots, one value per layer, by name (docs/recurrence.md has the letters):
-//   write_intensity   |gamma Delta_i| / s_i: how much of a slot's length one token writes     lattice mixers
-//   novelty           |h - a_i Phi_i| / |h|: the part of h that slot i does not hold yet      lattice mixers
-//   beta              beta_i of the token normalisation                                        lattice mixers
-//   slot_similarity   |cosine| of two different slots of a head, in the last state             matrix states
-//   effective_rank    exp(entropy of the singular values) / min(M, D), in the last state       matrix states
+// One value per layer, by name:
+//   write, novelty, answer, beta   means over tokens and heads of what runtime/step_figures.h defines,
+//   novelty
+//                                  weighted by what was written; lattice mixers
+//   slot_similarity                |cosine| of two different slots of a head, in the last state; matrix
+//   states effective_rank                 exp(entropy of the singular values) / min(M, D), in the last state;
+//   the same
+// An empty list: the memory has no such figure. (write and answer are defined for every memory, but the probe
+// does not see all that other rules get: mamba2's step size, mlstm's gates.)
 using MemoryFigures = std::map<std::string, std::vector<double>>;
 
-// Runs the model over `tokens` int64 [1,T] without gradients. Empty for the transformer.
+// Runs the model over `tokens` int64 [1,T] without gradients. No figures for the transformer.
 MemoryFigures MeasureMemory(const nn::LanguageModel& model, const at::Tensor& tokens);
 
 }  // namespace lattice::train

@@ -5,7 +5,7 @@
 //                   elapsed (seconds, over all sessions of the run)
 //                   data_wait (seconds that steps waited for tokens, this session), memory (bytes in use)
 // Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed, and lists
-//                   with a value per layer: train/memory_figures.h
+//                   with a value per layer: train/memory_figures.h; null: the memory has no such figure
 // Skipped steps:    step, skipped (why), loss and grad_norm as text, for they may be no numbers, z_score
 // Rollbacks:        step (gone back to), rolled_back_from
 //

@@ -18,9 +18,9 @@ struct MemoryChart {
   const char* unit;
 };
 constexpr MemoryChart kMemoryCharts[] = {
-    {"write_intensity", "Write intensity", "what one token writes, relative to the length of the slot"},
-    {"novelty", "Novelty",
-     "|h perpendicular to the slot| / |h|: what a token adds that the slot does not hold"},
+    {"write", "Write", "how much of the memory one token changes, as a part of its length"},
+    {"novelty", "Novelty", "part of the update at right angles to the slots, weighted by what is written"},
+    {"answer", "Answer", "cosine between what the memory already gives for the key and the value"},
     {"beta", "Normalisation beta", "factor that gives a slot its length back after a token"},
     {"slot_similarity", "Slot similarity", "mean |cosine| between the slots of a head"},
     {"effective_rank", "Effective rank",
@@ -121,6 +121,16 @@ Chart Memory(const std::vector<RunMetrics>& runs, const MemoryChart& kind) {
   return chart;
 }
 
+// Says which runs have no figures of single steps: their memories are other than Lattice.
+std::string UndefinedFigures(const std::vector<RunMetrics>& runs) {
+  std::string names;
+  for (const RunMetrics& run : runs) {
+    if (!run.layers.contains("novelty")) names += (names.empty() ? "" : ", ") + Escaped(run.name);
+  }
+  if (names.empty()) return "";
+  return StrCat(" Write, novelty, answer and beta are measured for Lattice only, not for ", names, ".");
+}
+
 std::string Events(const std::vector<RunMetrics>& runs) {
   std::string out;
   size_t shown = 0, all = 0;
@@ -156,7 +166,8 @@ std::string ReportHtml(const std::vector<RunMetrics>& runs) {
     out += StrCat(
         "<h2>What the memory does</h2><p>Measured on validation text, ",
         runs.size() == 1 ? "layer by layer from light (first) to dark (last)." : "averaged over layers.",
-        " The horizontal axis is the step.</p><div class=\"grid2\">\n", memory, "</div>\n");
+        " The horizontal axis is the step.", UndefinedFigures(runs), "</p><div class=\"grid2\">\n", memory,
+        "</div>\n");
   }
   return out + Events(runs) + std::string(kPageEnd);
 }

@@ -32,6 +32,7 @@ TEST(Report, DrawsOneRunAndSeveral) {
   const io::TestDir dir;
   std::filesystem::create_directory(dir / "a");
   std::filesystem::create_directory(dir / "b");
+  std::filesystem::create_directory(dir / "c");
   dir.Put("a/metrics.jsonl", kLines);
   dir.Put("b/metrics.jsonl", R"({"step":4,"loss":1.0,"novelty":[0.5,0.7]})");
   WriteReport({dir / "a"}, dir / "one.html");
@@ -40,6 +41,10 @@ TEST(Report, DrawsOneRunAndSeveral) {
   EXPECT_EQ(one.find("http"), std::string::npos) << "the page needs nothing but itself";
   WriteReport({dir / "a", dir / "b"}, dir / "two.html");
   EXPECT_TRUE(io::Says(io::ReadFile(dir / "two.html"), {"2 runs compared", "Novelty"}));
+  EXPECT_EQ(io::ReadFile(dir / "two.html").find("for Lattice only"), std::string::npos);
+  dir.Put("c/metrics.jsonl", R"({"step":4,"loss":1.0,"novelty":null,"slot_similarity":[0.5,0.7]})");
+  WriteReport({dir / "b", dir / "c"}, dir / "mixed.html");
+  EXPECT_TRUE(io::Says(io::ReadFile(dir / "mixed.html"), {"for Lattice only, not for c."}));
 }
 
 TEST(Report, NamesWhatIsNoRun) {
