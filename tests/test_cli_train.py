@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from cli_program import PROGRAM, TINY, metrics, ok, run, settings, train, write_text
+from cli_program import PROGRAM, ROOT, TINY, metrics, ok, run, settings, train, write_text
 from safetensors import safe_open
 
 
@@ -83,7 +83,7 @@ def test_a_signal_saves_and_the_run_goes_on(base, tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert f"./lattice train --out {tmp_path / 'run'} --resume latest" in out
+    assert f"lattice train --out {tmp_path / 'run'} --resume latest" in out
     step = json.loads((tmp_path / "run/checkpoints/latest/trainer.json").read_text())["step"]
     assert step >= 3
     more = ok("train", "--out", tmp_path / "run", "--resume", "latest", "--set", f"train.steps={step + 2}")
@@ -168,3 +168,21 @@ def test_help_shows_an_example():
         out = ok(*command, "--help")
         assert "Example" in out and "./lattice " + " ".join(command) in out
     assert "train.batch_tokens" in ok("train", "--help")
+
+
+def test_the_end_names_the_next_commands(base, tmp_path):
+    # Asked from elsewhere: paths hold from there.
+    out = ok("train", "--data", base / "text.txt", "--out", "my run", "--threads", 2, *settings(*TINY), cwd=tmp_path)
+    end = out.split("Next:\n")[1].splitlines()
+    launcher = end[0].split()[0]
+    assert (tmp_path / launcher).resolve() == ROOT / "lattice"
+    assert end[0] == f"  {launcher} generate --model 'my run' --prompt 'It was'"
+    assert end[1].startswith(f"  {launcher} serve --model 'my run' ")
+    assert end[3] == "The report of the run: my run/report.html" and (tmp_path / "my run/report.html").exists()
+    assert "held out" in out and "warning" not in out
+
+
+def test_a_run_without_validation_warns(base, tmp_path):
+    out = train(base / "text.txt", tmp_path / "run", "data.valid_fraction=0")
+    before, after = out.split("step 20/20")
+    assert "warning     no text is held out" in before and "warning: no text was held out" in after

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/demo_recall.h"
+#include "cli/next_steps.h"
 #include "cli/novels.h"
 #include "model/config.h"
 #include "model/tensors.h"
@@ -53,7 +54,8 @@ train::TrainRequest Request(const DemoFlags& options, const model::Config& confi
   request.run = options.out.empty() ? train::NewRun("runs", "demo-" + config.model.mixer)
                                     : fs::path(options.out) / config.model.mixer;
   request.threads = options.threads;
-  request.resume_command = StrCat("./lattice train --out ", request.run.string(), " --resume latest");
+  request.resume_command =
+      StrCat(Launcher(), " train --out ", ShellWord(request.run.string()), " --resume latest");
   return request;
 }
 
@@ -113,7 +115,7 @@ void ShowComparison(const std::vector<Contestant>& contestants) {
 
 int Demo(const DemoFlags& options) {
   std::cout << "1. The memory itself\n\n";
-  ShowRecall(std::cout);
+  ShowMemory(std::cout);
   std::cout << "\n2. A language model around it, trained on five novels by Jane Austen, byte by byte\n\n";
   const train::TrainRequest request = Request(options, DemoConfig(options.quick));
   const train::TrainResult result = train::Train(request);
@@ -129,8 +131,7 @@ int Demo(const DemoFlags& options) {
     }
     ShowComparison(contestants);
   }
-  std::cout << "\nThe run is in " << request.run.string() << "; go on with\n  ./lattice generate --model "
-            << request.run.string() << " --prompt \"She had\"\n";
+  std::cout << "\n3. What to do with it\n\n" << NextSteps(request.run, "She had");
   return 0;
 }
 

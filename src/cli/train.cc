@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/next_steps.h"
 #include "model/config.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
@@ -13,6 +15,9 @@ namespace lattice::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+// For the commands that are proposed at the end.
+constexpr const char* kPrompt = "It was";
 
 struct TrainFlags {
   std::string config;
@@ -82,8 +87,13 @@ int Train(const TrainFlags& options) {
   // Whoever repeats "go on, if there is something to do" until it succeeds is done then.
   request.complete_is_fine = options.resume == "auto";
   request.threads = options.threads;
-  request.resume_command = StrCat("./lattice train --out ", request.run.string(), " --resume latest");
-  train::Train(request);
+  request.resume_command =
+      StrCat(Launcher(), " train --out ", ShellWord(request.run.string()), " --resume latest");
+  const train::TrainResult result = train::Train(request);
+  if (result.stopped) return 0;
+  if (result.held_out == 0)
+    std::cout << "warning: no text was held out, so there is no validation loss (--valid TEXT)\n";
+  std::cout << "\nNext:\n" << NextSteps(request.run, kPrompt);
   return 0;
 }
 

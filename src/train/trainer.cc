@@ -149,9 +149,14 @@ class Run {
     progress_.Line(StrCat("model       ", config.model.mixer, ", ", Grouped(counts.total), " parameters (",
                           Grouped(counts.non_embedding), " without embedding): ", config.model.layers,
                           " layers, width ", config.model.width, ", ", config.model.heads, " heads"));
-    const auto& valid = session_.data().valid;
+    result_.held_out = session_.data().valid ? session_.data().valid->tokens() : 0;
     progress_.Line(StrCat("data        ", Grouped(session_.data().train.tokens()), " tokens, held out ",
-                          valid ? Grouped(valid->tokens()) : "0", "; vocabulary ", config.model.vocab_size));
+                          Grouped(result_.held_out), "; vocabulary ", config.model.vocab_size));
+    if (result_.held_out == 0) {
+      progress_.Line(
+          "warning     no text is held out, so nothing will show whether the model only learns by heart; "
+          "name one with --valid");
+    }
     const double epochs = static_cast<double>(config.train.steps * session_.rows()) /
                           static_cast<double>(session_.epoch_windows());
     progress_.Line(StrCat("training    ", config.train.steps, " steps of ",
@@ -262,7 +267,8 @@ class Run {
                                    {"valid_perplexity", valid.Perplexity()},
                                    {"valid_tokens", valid.tokens},
                                    {"elapsed", Elapsed()}};
-    for (const auto& [name, layers] : session_.MeasureMemory()) line[name] = layers;
+    for (const auto& [name, layers] : session_.MeasureMemory())
+      line[name] = layers.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(layers);
     metrics_->Write(line);
     DrawReport();
     progress_.Line(StrCat("validation at step ", state().step, ": ", Fixed(valid.BitsPerByte(), 4),

@@ -37,6 +37,7 @@ struct TrainResult {
   double data_wait = 0;     // seconds that steps waited for tokens
   double seconds = 0;       // this session
   double step_seconds = 0;  // of it, in steps: without validation and saving
+  int64_t held_out = 0;     // tokens to validate on
   double valid_loss = 0;    // the last validation; 0 when nothing is held out
   double valid_bits_per_byte = 0;
   double valid_perplexity = 0;
