@@ -1,19 +1,13 @@
 """Speed and error over the length of a chunk, as one SVG."""
 
 import math
-from html import escape
 
+from drawing import INK, MUTED, curve, document, line, text
 from report import rate
 
 WIDTH, HEIGHT, LEFT, TOP, PANEL = 900, 400, 70, 60, 340
-INK, MUTED, GRID = "#1f2933", "#5f6c7b", "#e4e7eb"
-COLORS = {"exact": "#1f2933", "linear1": "#2f855a", "linear2": "#2b6cb0", "refined, 2 sweeps": "#dd6b20",
+COLORS = {"exact": INK, "linear1": "#2f855a", "linear2": "#2b6cb0", "refined, 2 sweeps": "#dd6b20",
           "refined, 4 sweeps": "#c53030"}
-
-
-def text(x, y, words, *, size=12, anchor="start", color=INK, weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{color}" '
-            f'font-weight="{weight}">{escape(str(words))}</text>')
 
 
 class Panel:
@@ -25,7 +19,7 @@ class Panel:
         self.chunks, self.parts = chunks, [text(left, TOP, title, weight="bold")]
         for power in range(self.low, self.high + 1):
             y = self.y(10.0**power)
-            self.parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{left + PANEL}" y2="{y:.1f}" stroke="{GRID}"/>')
+            self.parts.append(line(left, y, left + PANEL, y))
             self.parts.append(text(left - 8, y + 4, f"{10.0**power:g}", anchor="end", color=MUTED))
         for chunk in chunks:
             self.parts.append(text(self.x(chunk), self.bottom + 18, chunk, anchor="middle", color=MUTED))
@@ -40,12 +34,7 @@ class Panel:
         return self.bottom - (self.bottom - self.top) * share
 
     def curve(self, points, color, dashed=False):
-        path = " ".join(f"{self.x(c):.1f},{self.y(v):.1f}" for c, v in points)
-        dash = ' stroke-dasharray="6 4"' if dashed else ""
-        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"{dash}/>')
-        if not dashed:
-            self.parts += [f'<circle cx="{self.x(c):.1f}" cy="{self.y(v):.1f}" r="3.5" fill="{color}"/>'
-                           for c, v in points]
+        self.parts += curve([(self.x(c), self.y(v)) for c, v in points], color, dashed=dashed)
 
 
 def svg(figures):
@@ -65,7 +54,4 @@ def svg(figures):
     for title, color in COLORS.items():
         parts += [f'<rect x="{x}" y="18" width="14" height="4" fill="{color}"/>', text(x + 20, 25, title)]
         x += 40 + 8 * len(title)
-    body = "\n".join(parts + left.parts + right.parts)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-            f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">\n'
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>\n{body}\n</svg>\n')
+    return document(WIDTH, HEIGHT, parts + left.parts + right.parts)

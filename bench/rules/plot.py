@@ -1,23 +1,12 @@
 """The speeds as one SVG: bars for every memory, lines for what happens as the sequence grows."""
 
 import math
-from html import escape
 
+from drawing import MEMORY, MUTED, curve, document, line, text
 from report import rate
 
 WIDTH, LEFT, RIGHT = 860, 210, 40
-INK, MUTED, GRID = "#1f2933", "#5f6c7b", "#e4e7eb"
 FORWARD, BOTH = "#2b6cb0", "#dd6b20"
-LINES = {"softmax_attention": "#c53030", "lattice_dec": "#2b6cb0", "deltanet": "#2f855a"}
-
-
-def text(x, y, words, *, size=12, anchor="start", color=INK, weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{color}" '
-            f'font-weight="{weight}">{escape(str(words))}</text>')
-
-
-def line(x1, y1, x2, y2, color=GRID, width=1):
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" stroke-width="{width}"/>'
 
 
 def box(x, y, width, height, color):
@@ -83,14 +72,12 @@ def curves(rows, top, height=230):
         parts.append(text(x, top + height + 18, f"T = {T:,}" if T == lengths[0] else f"{T:,}", anchor="middle",
                           color=MUTED))
     labels = []
-    for rule, color in LINES.items():
+    for rule, color in MEMORY.items():
         points = [at(row["T"], rate(row, "both")) for row in sorted(rows, key=lambda row: row["T"])
                   if row["rule"] == rule]
         if not points:
             continue
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2.5"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{color}"/>' for x, y in points]
+        parts += curve(points, color)
         labels.append((points[-1][1], rule, color))
     return parts + end_labels(labels, right + 10), top + height + 30
 
@@ -121,7 +108,4 @@ def svg(figures):
         parts.append(text(24, bottom + 40, "Forward + backward as the sequence grows", size=15, weight="bold"))
         more, bottom = curves(figures["growth"], bottom + 62)
         parts += more
-    height = bottom + 20
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height:.0f}" '
-            f'viewBox="0 0 {WIDTH} {height:.0f}" font-family="Helvetica, Arial, sans-serif">\n'
-            f'<rect width="100%" height="100%" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n")
+    return document(WIDTH, bottom + 20, parts)
