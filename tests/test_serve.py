@@ -45,6 +45,26 @@ def test_curl_reads_a_stream(server):
     assert sum(len(chunk["choices"][0]["text"]) for chunk in chunks[:-1]) == 5
 
 
+def test_special_tokens_have_names_that_tokenize_knows(server):
+    """As lm-evaluation-harness does it: the name of the token that a text begins with, then its id by that name."""
+    info = server.call("/tokenizer_info")[1]
+    for kind in ("bos_token", "eos_token"):
+        assert (info[kind], info[f"{kind}_id"]) == ("<|endoftext|>", 256)
+        assert server.call("/tokenize", {"prompt": info[kind], "add_special_tokens": False})[1]["tokens"] == [256]
+    assert server.call("/tokenize", {"text": info["bos_token"]})[1]["count"] == 13, "text is only text"
+    assert server.call("/tokenize", {"prompt": " " + info["bos_token"]})[1]["count"] == 14
+    rolling = {"prompt": [[256, *b"the memory"]], "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True, "seed": 1234}
+    status, answer = server.call("/v1/completions", rolling)
+    assert status == 200 and len(answer["choices"][0]["logprobs"]["token_logprobs"]) == 12
+
+
+def test_fields_that_change_no_answer_are_ignored(server):
+    ask = dict(prompt="the memory", max_tokens=8, temperature=0)
+    plain = server.call("/v1/completions", ask)[1]["choices"]
+    status, answer = server.call("/v1/completions", {**ask, "user": "me", "store": True, "metadata": {"run": "1"}, "service_tier": "auto"})
+    assert status == 200 and answer["choices"] == plain
+
+
 def metrics(server):
     lines = curl(server.url + "/metrics").splitlines()
     return {line.split()[0]: float(line.split()[1]) for line in lines if not line.startswith("#")}

@@ -117,6 +117,35 @@ def test_lm_eval_scores_as_eval_tasks_does(server, model, tmp_path):
         assert math.isclose(score, ours, rel_tol=1e-5, abs_tol=1e-4), (score, ours)
 
 
+LM_EVAL_ROLLING = """
+import json, sys
+from lm_eval.api.instance import Instance
+from lm_eval.models.openai_completions import LocalCompletionsAPI
+model = LocalCompletionsAPI(base_url=sys.argv[1] + "/v1/completions", model="book", tokenizer_backend="remote", max_length=64)
+texts = json.loads(sys.argv[2])
+scores = model.loglikelihood_rolling([Instance("loglikelihood_rolling", {}, (text,), i) for i, text in enumerate(texts)])
+print(json.dumps([model.prefix_token_id, *map(float, scores)]))
+"""
+
+
+def scored(server, tokens):
+    """The sum of the log-probabilities of all tokens but the first."""
+    answer = server.call("/v1/completions", {"prompt": tokens, "max_tokens": 0, "echo": True, "logprobs": 0})[1]
+    return sum(answer["choices"][0]["logprobs"]["token_logprobs"][1:])
+
+
+def test_lm_eval_scores_whole_texts(server):
+    needs("lm_eval")
+    texts = ["the memory holds a fixed number of slots", "the memory " * 9]
+    prefix, short, long = json.loads(client(LM_EVAL_ROLLING, server.url, json.dumps(texts)).splitlines()[-1])
+    ids = [server.call("/tokenize", {"text": text})[1]["tokens"] for text in texts]
+    assert prefix == server.call("/tokenizer_info")[1]["bos_token_id"] == 256
+    assert math.isclose(short, scored(server, [256, *ids[0]]), rel_tol=1e-4)
+    # Windows of max_length - 2 tokens, each behind the token before it.
+    windows = [([256, *ids[1]])[start:start + 63] for start in range(0, len(ids[1]), 62)]
+    assert len(windows) == 2 and math.isclose(long, sum(scored(server, window) for window in windows), rel_tol=1e-4)
+
+
 def test_schemathesis_finds_no_answer_that_is_not_described(server):
     needs("schemathesis")
     program = os.path.join(os.path.dirname(PYTHON), "schemathesis")

@@ -9,8 +9,7 @@ namespace lattice::eval {
 namespace {
 
 int32_t PrefixToken(const text::Tokenizer& tokenizer) {
-  const text::SpecialIds& ids = tokenizer.special();
-  const int32_t prefix = ids.bos >= 0 ? ids.bos : ids.eos >= 0 ? ids.eos : ids.eot;
+  const int32_t prefix = tokenizer.special().Begin();
   Check(prefix >= 0, "the context is empty, and the ", tokenizer.kind(),
         " tokenizer has no special id to begin a text with");
   return prefix;

@@ -44,26 +44,37 @@ void Api::Models(const Call& call) const {
   Reply(call, {{"object", "list"}, {"data", OrderedJson::array({model})}});
 }
 
-// "prompt" and add_special_tokens are what lm-evaluation-harness sends.
+// "prompt" and add_special_tokens are what lm-evaluation-harness sends. It also asks for the id of a special
+// token by the name that TokenizerInfo gives; "text" is never anything but text.
 void Api::Tokenize(const Call& call) const {
   Fields fields(call.request.body);
   const bool named_text = fields.Find("text") != nullptr;
   if (named_text == (fields.Find("prompt") != nullptr))
     throw ApiError(400, "expected a string as text (or as prompt)", "text");
-  const std::vector<int32_t> tokens =
-      served_.tokenizer->Encode(fields.String(named_text ? "text" : "prompt", ""));
+  const std::string text = fields.String(named_text ? "text" : "prompt", "");
+  std::vector<int32_t> tokens = served_.tokenizer->Encode(text);
+  const text::SpecialIds& special = served_.tokenizer->special();
+  for (const int32_t id : {special.Begin(), special.End()}) {
+    if (!named_text && id >= 0 && text == SpecialName(*served_.tokenizer, id)) tokens = {id};
+  }
   fields.Neutral("add_special_tokens", {false});
   fields.Finish();
   Reply(call, {{"tokens", tokens}, {"count", tokens.size()}});
 }
 
 void Api::TokenizerInfo(const Call& call) const {
-  // Text never becomes a special id, so special tokens have no text to give.
+  const text::SpecialIds& special = served_.tokenizer->special();
+  const auto number = [](int32_t id) { return id < 0 ? OrderedJson() : OrderedJson(id); };
+  const auto name = [&](int32_t id) {
+    return id < 0 ? OrderedJson() : OrderedJson(SpecialName(*served_.tokenizer, id));
+  };
   Reply(call, {{"tokenizer_class", served_.tokenizer->kind()},
                {"vocabulary", served_.tokenizer->vocab_size()},
-               {"eot_token_id", served_.tokenizer->special().eot},
-               {"bos_token", nullptr},
-               {"eos_token", nullptr},
+               {"eot_token_id", special.eot},
+               {"bos_token", name(special.Begin())},
+               {"bos_token_id", number(special.Begin())},
+               {"eos_token", name(special.End())},
+               {"eos_token_id", number(special.End())},
                {"pad_token", nullptr},
                {"chat_template", nullptr}});
 }

@@ -64,7 +64,10 @@ void ReadShared(Fields& fields, const RequestLimits& limits, CompletionRequest& 
   fields.Neutral("presence_penalty", {0});
   fields.Neutral("frequency_penalty", {0});
   fields.Neutral("logit_bias", {json::object()});
-  fields.Ignore("user");
+  // About the account, the price or the speed at OpenAI; none of them changes an answer.
+  for (const char* name : {"user", "store", "metadata", "service_tier", "safety_identifier",
+                           "prompt_cache_key", "prompt_cache_retention"})
+    fields.Ignore(name);
 }
 
 Prompt ReadPrompt(Fields& fields, const json& value, const RequestLimits& limits) {
@@ -198,6 +201,9 @@ CompletionRequest ParseChat(std::string_view body, const RequestLimits& limits) 
     if (logprobs) out.logprobs = top;
     fields.Neutral("tools", {json::array()});
     fields.Neutral("tool_choice", {"none"});
+    fields.Neutral("modalities", {json::array({"text"})});
+    fields.Ignore("prediction");
+    fields.Ignore("parallel_tool_calls");
     fields.Neutral("response_format", {json::object({{"type", "text"}})});
     fields.Finish();
     return out;

@@ -103,6 +103,10 @@ TEST(CompletionRequest, RefusesWrongTypesAndValuesOfEveryField) {
     EXPECT_EQ(RefusedField("presence_penalty", 0.5, chat), "presence_penalty");
     EXPECT_EQ(RefusedField("presence_penalty", 0, chat), "accepted");
     EXPECT_EQ(RefusedField("temprature", 1, chat), "temprature");
+    for (const char* field :
+         {"user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"})
+      for (const json& value : {json("x"), json(true), json{{"run", "1"}}})
+        EXPECT_EQ(RefusedField(field, value, chat), "accepted") << field;
   }
   EXPECT_EQ(RefusedField("logprobs", -1), "logprobs");
   EXPECT_EQ(RefusedField("logprobs", 21), "logprobs");
@@ -114,6 +118,9 @@ TEST(CompletionRequest, RefusesWrongTypesAndValuesOfEveryField) {
   EXPECT_EQ(RefusedField("session", 1), "session");
   EXPECT_EQ(RefusedField("best_of", 2), "best_of");
   EXPECT_EQ(RefusedField("suffix", "x"), "suffix");
+  EXPECT_EQ(RefusedField("modalities", {"text"}, true), "accepted");
+  EXPECT_EQ(RefusedField("modalities", {"text", "audio"}, true), "modalities");
+  EXPECT_EQ(RefusedField("parallel_tool_calls", false, true), "accepted");
   EXPECT_EQ(Refused(R"({"session": "s", "n": 2})"), "session");
   EXPECT_EQ(Refused(R"({"session": "s"})"), "accepted");
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "server/random_id.h"
 #include "text/base64.h"
+#include "text/documents.h"
 #include "text/utf8.h"
 
 namespace lattice::server {
@@ -30,11 +31,18 @@ OrderedJson MemoryJson(const TokenMemory& memory, int64_t heads) {
 
 }  // namespace
 
+std::string SpecialName(const text::Tokenizer& tokenizer, int32_t id) {
+  const text::SpecialIds& special = tokenizer.special();
+  if (id == special.eot) return std::string(text::kEndOfText);
+  if (id == special.bos) return "<s>";
+  return id == special.eos ? "</s>" : StrCat("<", id, ">");
+}
+
 std::string TokenText(const text::Tokenizer& tokenizer, int32_t id) {
   if (id >= tokenizer.vocab_size()) return StrCat("<", id, ">");
   std::string bytes;
   tokenizer.DecodeTo(id, false, bytes);
-  if (bytes.empty()) return id == tokenizer.special().eot ? "<|endoftext|>" : StrCat("<", id, ">");
+  if (bytes.empty()) return SpecialName(tokenizer, id);
   if (text::CountInvalidUtf8(bytes) == 0 && text::IncompleteTail(bytes) == 0) return bytes;
   constexpr char kDigits[] = "0123456789abcdef";
   std::string shown = "bytes:";

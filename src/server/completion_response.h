@@ -16,8 +16,11 @@ namespace lattice::server {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A token for people: its text, or bytes:\xNN where it is only a part of a character, or <id> where it has no
-// text.
+// <|endoftext|>, <s> or </s>, or <id> for any other id without text.
+std::string SpecialName(const text::Tokenizer& tokenizer, int32_t id);
+
+// A token for people: its text, or bytes:\xNN where it is only a part of a character, or its SpecialName
+// where it has no text.
 std::string TokenText(const text::Tokenizer& tokenizer, int32_t id);
 
 // Tokens and what they did to the memory: [{"id", "text", "prompt"?, "memory"?: {"write", "novelty"}}].

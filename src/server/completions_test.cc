@@ -161,5 +161,13 @@ TEST(Completions, TokenizeRoundTrips) {
   EXPECT_EQ(running.Post("/detokenize", json{{"tokens", {104, 195, 169}}}).body["text"], "h\xC3\xA9");
 }
 
+TEST(Completions, ATokenizerWithoutSpecialIdsNamesNone) {
+  const RunningServer running;
+  const json info = running.Get("/tokenizer_info").body;
+  for (const char* key : {"bos_token", "bos_token_id", "eos_token", "eos_token_id"})
+    EXPECT_TRUE(info.contains(key) && info[key].is_null()) << key;
+  EXPECT_EQ(running.Post("/tokenize", json{{"prompt", "<|endoftext|>"}}).body["count"], 13);
+}
+
 }  // namespace
 }  // namespace lattice::server

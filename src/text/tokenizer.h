@@ -17,6 +17,11 @@ struct SpecialIds {
   int32_t bos = -1;
   int32_t eos = -1;
   int32_t eot = -1;  // end of text: between documents
+
+  // What a text ends with, and what stands before its first token where something must: bos, or else what the
+  // text before it ended with.
+  int32_t End() const { return eos >= 0 ? eos : eot; }
+  int32_t Begin() const { return bos >= 0 ? bos : End(); }
 };
 
 // A file that belongs to a tokenizer, under the name it has in a checkpoint.
