@@ -1,8 +1,10 @@
 """The report page and TensorBoard's event files of a run, read by a parser of their own."""
 
+import shutil
 import struct
 
 import pytest
+from browser import CHROMIUM, Browser
 from cli_program import metrics, ok, run, train, write_text
 
 
@@ -34,6 +36,23 @@ def test_the_page_is_written_and_runs_are_compared(runs, tmp_path):
     assert wrong.returncode == 1 and "no metrics.jsonl" in wrong.stderr
     assert run("report").returncode == 2
     assert "Example" in ok("report", "--help")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
+def test_no_column_is_cut_off(runs, tmp_path):
+    names = [f"a-run-with-a-rather-long-name-{mixer}" for mixer in ("lattice_dec", "deltanet")]
+    for name, mixer in zip(names, ("lattice_dec", "deltanet"), strict=True):
+        shutil.copytree(runs / mixer, tmp_path / name)
+    ok("report", *(tmp_path / name for name in names), "--out", tmp_path / "two.html")
+    browser = Browser()
+    try:
+        for width in (1280, 1024):
+            browser.show(width, 800)
+            browser.open(f"file://{tmp_path / 'two.html'}")
+            box = "document.querySelector('.table')"
+            assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth"), width
+    finally:
+        browser.close()
 
 
 def crc32c(data):

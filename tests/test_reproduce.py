@@ -92,6 +92,66 @@ def test_figures_draw_every_row(everything, name):
     assert all(row["variant"] in words for row in results["rows"]) and "nan" not in words
 
 
+FILES = ("results.json", "table.md", "figure.svg", "report.html")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_results_are_drawn_again_without_their_runs(everything, tmp_path, name):
+    made = everything[0] / name
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "results.json").write_bytes((made / "results.json").read_bytes())
+    ok("reproduce", name, "--scale", "miniature", "--redraw", "--out", tmp_path)
+    for file in FILES:
+        assert (tmp_path / name / file).read_bytes() == (made / file).read_bytes(), file
+
+
+def test_committed_figures_are_what_the_program_draws(tmp_path):
+    names = [file.parent.name for file in sorted((ROOT / "results").glob("*/results.json"))]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_bytes((ROOT / "results" / name / "results.json").read_bytes())
+    ok("reproduce", *names, "--scale", "laptop", "--redraw", "--out", tmp_path)
+    for name in names:
+        for file in FILES:
+            assert (tmp_path / name / file).read_bytes() == (ROOT / "results" / name / file).read_bytes(), (name, file)
+
+
+def test_redrawing_needs_results_of_the_same_experiment(everything, tmp_path):
+    missing = run("reproduce", "slots", "--scale", "miniature", "--redraw", "--out", tmp_path)
+    assert missing.returncode == 1 and "results.json" in missing.stderr
+    (tmp_path / "slots").mkdir()
+    (tmp_path / "slots" / "results.json").write_bytes((everything[0] / "ablation" / "results.json").read_bytes())
+    other = run("reproduce", "slots", "--scale", "miniature", "--redraw", "--out", tmp_path)
+    assert other.returncode == 1 and "ablation" in other.stderr and "slots" in other.stderr
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_pages_have_neither_labels_of_latex_nor_backticks(everything, name):
+    for page in (everything[0] / name / "report.html", everything[0] / name / "figure.svg"):
+        assert not re.search(r"`|(tab|fig|sec):\w", page.read_text())
+
+
+def classes(svg, tag):
+    return [node.get("class", "").split() for node in svg.iter() if node.tag.endswith(tag)]
+
+
+def test_the_ablation_is_coloured_by_memory():
+    svg = xml.parse(ROOT / "results" / "ablation" / "figure.svg").getroot()
+    variants = json.loads((CONFIGS / "ablation.json").read_text())["variants"]
+    mixers = [variant["set"][0] for variant in variants]
+    here = [names[0] for names in classes(svg, "circle")][:len(mixers) - 1]  # one is off the scale, an arrow
+    del mixers[[variant["name"] for variant in variants].index("C=4 linear2 per token")]
+    assert len(set(zip(mixers, here, strict=True))) == len(set(mixers)) == len(set(here)) == 4
+
+
+def test_the_context_figure_shows_differences():
+    svg = xml.parse(ROOT / "results" / "books-context" / "figure.svg").getroot()
+    assert not [names for names in classes(svg, "path") if "line" in names]
+    assert sum("ring" in names for names in classes(svg, "circle")) >= 10, "the paper's, on the same axis"
+    words = [node.text or "" for node in svg.iter()]
+    assert sum(re.fullmatch(r"[+-]?\d+\.\d %", word) is not None for word in words) == 12
+
+
 def test_all_variants_of_a_seed_see_the_same_data_and_tokens(everything):
     rows = json.loads((everything[0] / "ablation" / "results.json").read_text())["rows"]
     assert len({(row["tokens"], row["corpus"]) for row in rows}) == 1

@@ -40,11 +40,12 @@ void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
   for (int64_t layer = 0; layer < record.layers; ++layer) {
     for (int64_t head = 0; head < record.heads; ++head) {
       const eval::HeadSummary s = record.Summary(layer, head);
-      std::cout << std::setw(5) << layer << std::setw(5) << head << std::setw(9) << train::Fixed(s.write, 4)
-                << std::setw(9) << Shown(s.novelty, 3) << std::setw(9) << train::Fixed(s.answer, 3)
-                << std::setw(9) << Shown(s.beta, 4) << std::setw(8) << train::Fixed(s.active_slots, 1)
-                << " of " << std::left << std::setw(4) << record.slots << std::right << std::setw(6)
-                << s.busiest_slot << " " << std::setw(5) << train::Fixed(100 * s.busiest_part, 1) << " %"
+      std::cout << std::setw(5) << layer + 1 << std::setw(5) << head + 1 << std::setw(9)
+                << train::Fixed(s.write, 4) << std::setw(9) << Shown(s.novelty, 3) << std::setw(9)
+                << train::Fixed(s.answer, 3) << std::setw(9) << Shown(s.beta, 4) << std::setw(8)
+                << train::Fixed(s.active_slots, 1) << " of " << std::left << std::setw(4) << record.slots
+                << std::right << std::setw(6) << s.busiest_slot + 1 << " " << std::setw(5)
+                << train::Fixed(100 * s.busiest_part, 1) << " %"
                 << std::setw(14) << train::Fixed(s.read_slots, 1) << std::setw(12)
                 << train::Fixed(s.similarity, 3) << "  " << train::Fixed(s.first_rank, 1) << " -> "
                 << train::Fixed(s.last_rank, 1) << "\n";

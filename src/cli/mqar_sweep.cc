@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "eval/svg_figure.h"
+#include "eval/svg_parts.h"
 #include "io/directory.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -132,7 +133,7 @@ std::string MqarFigure(const json& results) {
                       .log_x = true,
                       .zero_to_one = true};
     for (const auto& [mixer, widths] : mixers) {
-      eval::Series series{mixer, {}};
+      eval::Series series{.name = mixer, .colour = eval::SvgColourOf(mixer)};
       for (const auto& [width, best] : widths) series.points.emplace_back(width, best.accuracy);
       panel.series.push_back(series);
     }

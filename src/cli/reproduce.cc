@@ -9,9 +9,11 @@
 #include "cli/command.h"
 #include "cli/novels.h"
 #include "io/directory_lock.h"
+#include "io/json.h"
 #include "reproduce/estimate.h"
 #include "reproduce/results.h"
 #include "reproduce/runner.h"
+#include "reproduce/stored_summary.h"
 #include "train/stop_signal.h"
 #include "train/trainer.h"
 
@@ -27,7 +29,7 @@ struct ReproduceFlags {
   std::string data, out, tasks;
   std::vector<std::string> overrides;
   int jobs = 0;
-  bool dry_run = false, only_write = false;
+  bool dry_run = false, only_write = false, redraw = false;
 };
 
 class Reproduction {
@@ -124,11 +126,24 @@ std::vector<Experiment> ChooseExperiments(const ReproduceFlags& options, const f
   return out;
 }
 
+// Tables and figures again, from the results that a directory has.
+int Redraw(const std::vector<Experiment>& experiments, const reproduce::PaperTable& paper,
+           const fs::path& out) {
+  for (const Experiment& experiment : experiments) {
+    const fs::path file = out / experiment.name / "results.json";
+    const reproduce::Summary summary = reproduce::ReadSummary(io::ReadJson(file), experiment, paper);
+    reproduce::WriteResults(summary, paper, file.parent_path());
+    std::cerr << experiment.name << ": " << (file.parent_path() / "report.html").string() << "\n";
+  }
+  return 0;
+}
+
 int Reproduce(ReproduceFlags options) {
   const fs::path directory = FindInTree("configs/reproduce");
   if (options.out.empty()) options.out = "runs/reproduce-" + options.scale;
   const std::vector<Experiment> experiments = ChooseExperiments(options, directory);
   const reproduce::PaperTable paper(directory / "paper.json");
+  if (options.redraw) return Redraw(experiments, paper, options.out);
   bool failed = false;
   for (const Experiment& experiment : experiments) {
     const Reproduction reproduction(options, experiment);
@@ -177,6 +192,9 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
   command->add_flag("--dry-run", options->dry_run, "print the plan and how long it will take; run nothing");
   command->add_flag("--only-write", options->only_write,
                     "write the results of the runs that are done; run nothing");
+  command->add_flag("--redraw", options->redraw,
+                    "write table.md, figure.svg and report.html again from OUT/<experiment>/results.json; "
+                    "needs neither runs nor data");
   command->footer(
       "Experiments: ablation, books-context, choices, mqar, pile-context, scaling, slots, throughput, "
       "zero-shot; "
@@ -186,7 +204,8 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
       "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"
       "Examples:\n"
       "  ./lattice reproduce ablation --dry-run\n"
-      "  ./lattice reproduce ablation slots --scale laptop --data corpora --out runs/laptop");
+      "  ./lattice reproduce ablation slots --scale laptop --data corpora --out runs/laptop\n"
+      "  ./lattice reproduce ablation slots --scale laptop --redraw --out results");
   command->callback([options, &chosen] { chosen = [options] { return Reproduce(*options); }; });
 }
 

@@ -2,6 +2,7 @@
 #ifndef LATTICE_EVAL_SVG_FIGURE_H_
 #define LATTICE_EVAL_SVG_FIGURE_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,8 +12,9 @@ namespace lattice::eval {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;       // x ascending
+  std::vector<std::pair<double, double>> points = {};  // x ascending
   std::vector<std::pair<double, double>> ranges = {};  // lowest and highest y of each point, or empty
+  std::optional<size_t> colour = {};                   // one of svg_parts.h; else by the order of names
 };
 
 struct Panel {
@@ -21,10 +23,11 @@ struct Panel {
   std::string y_label = {};
   bool log_x = false;               // ticks at powers of two
   bool zero_to_one = false;         // the y axis; else what the points need
-  std::vector<Series> series = {};  // the same name has the same colour in every panel
+  std::vector<Series> series = {};  // the same name looks the same in every panel
 };
 
-// The panels in rows of up to three, one legend below. Points that are not finite are left out.
+// The panels in rows of up to three, one legend below. Names of one colour differ by their dashes. Points
+// that are not finite are left out.
 std::string SvgFigure(const std::string& title, std::span<const Panel> panels);
 
 }  // namespace lattice::eval

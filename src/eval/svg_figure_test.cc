@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/error.h"
+#include "eval/svg_parts.h"
 #include "io/testing.h"
 
 namespace lattice::eval {
@@ -37,6 +39,21 @@ TEST(SvgFigure, IsWellFormedWhateverTheNames) {
   const std::string svg = SvgFigure("T <1>", std::vector<Panel>(4, panel));
   ExpectWellFormed(svg);
   EXPECT_TRUE(io::Says(svg, {"a &lt;b&gt; &amp; &quot;c&quot;", "one &amp; two", ">1024<", "<path"}));
+}
+
+TEST(SvgFigure, ColoursAreOfMemoriesAndDashesTellTheirVariantsApart) {
+  const size_t lattice = SvgColourOf("lattice_dec"), other = SvgColourOf("deltanet");
+  ASSERT_NE(lattice, other);
+  const Panel panel{.series = {{"exact", {{1, 1}}, {}, lattice},
+                               {"C=16", {{1, 2}}, {}, lattice},
+                               {"DeltaNet", {{1, 3}}, {}, other}}};
+  const std::string svg = SvgFigure("t", std::vector<Panel>{panel, panel});
+  const auto has = [&](size_t colour, size_t dash) {
+    return svg.find(StrCat("\"c", colour, " d", dash, " line\"")) != std::string::npos;
+  };
+  EXPECT_TRUE(has(lattice, 0) && has(lattice, 1) && has(other, 0));
+  EXPECT_FALSE(has(lattice, 2) || has(other, 1)) << "a name looks the same in every panel";
+  EXPECT_THROW(SvgColourOf("latice_dec"), Error);
 }
 
 TEST(SvgFigure, LeavesOutWhatCannotBeDrawn) {

@@ -1,11 +1,13 @@
 #include "eval/svg_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/round_step.h"
+#include "base/ticks.h"
+#include "model/mixers.h"
 #include "text/markup.h"
 
 namespace lattice::eval {
@@ -15,11 +17,11 @@ using text::Escaped;
 
 // About four round steps.
 void AddLinearTicks(Axis& axis) {
-  const double step = RoundStep((axis.high - axis.low) / 4);
+  constexpr int kParts = 4;
+  const double step = RoundStep((axis.high - axis.low) / kParts);
   axis.low = std::floor(axis.low / step + 1e-9) * step;
   axis.high = std::ceil(axis.high / step - 1e-9) * step;
-  for (double tick = axis.low; tick <= axis.high + step / 2; tick += step)
-    axis.ticks.push_back(std::abs(tick) < step / 1e6 ? 0 : tick);
+  axis.ticks = LinearTicks(axis.low, axis.high, static_cast<int>(std::lround((axis.high - axis.low) / step)));
 }
 
 void AddLogTicks(Axis& axis) {
@@ -30,10 +32,12 @@ void AddLogTicks(Axis& axis) {
 
 std::string Style() {
   // Colours that differ in lightness too; validated on both grounds by eye.
-  constexpr const char* kLight[] = {"#0b62c4", "#c2410c", "#0f7b5f", "#9333a8",
-                                    "#a16207", "#be185d", "#4b5563", "#0e7490"};
-  constexpr const char* kDark[] = {"#6cb2ff", "#ff9b62", "#4fd1a5", "#d59bf0",
-                                   "#f0c04a", "#ff8fbf", "#b6bfcc", "#56d4e8"};
+  constexpr std::array<const char*, kSvgColours> kLight = {"#0b62c4", "#0e7490", "#5b4bd6", "#64748b",
+                                                           "#a16207", "#4d7c0f", "#c2410c", "#9333a8",
+                                                           "#b45309", "#0f7b5f", "#be185d", "#1f2937"};
+  constexpr std::array<const char*, kSvgColours> kDark = {"#6cb2ff", "#56d4e8", "#a99dff", "#94a3b8",
+                                                          "#f0c04a", "#a3d65c", "#ff9b62", "#d59bf0",
+                                                          "#e8a04f", "#4fd1a5", "#ff8fbf", "#d7dde5"};
   std::string light, dark;
   for (size_t i = 0; i < kSvgColours; ++i) {
     light += StrCat(".c", i, "{stroke:", kLight[i], ";fill:", kLight[i], "}");
@@ -45,13 +49,26 @@ std::string Style() {
       ".middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#d8dee4}.axis{stroke:#57606a}",
       light,
       "path.line{fill:none;stroke-width:2;stroke-linejoin:round}line.range{stroke-width:1.5;stroke-opacity:."
-      "6}",
+      "6}.ring{fill:none;stroke-width:1.6}.d1{stroke-dasharray:7 4}.d2{stroke-dasharray:2 3}"
+      ".d3{stroke-dasharray:9 3 2 3}",
       "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.ground{fill:#0d1117}.tick{fill:#9198a1}"
       ".grid{stroke:#30363d}.axis{stroke:#9198a1}",
-      dark, "path.line{fill:none}}</style>\n");
+      dark, "path.line,.ring{fill:none}}</style>\n");
 }
 
 }  // namespace
+
+size_t SvgColourOf(std::string_view mixer) {
+  const auto names = model::MixerNames();
+  const auto at = std::find(names.begin(), names.end(), mixer);
+  Check(at != names.end(), "[figure] there is no memory \"", mixer, "\"");
+  return static_cast<size_t>(at - names.begin()) % kSvgColours;
+}
+
+size_t SvgColourAt(size_t place) {
+  constexpr std::array<size_t, kSvgColours> kOrder = {0, 6, 9, 7, 4, 10, 3, 1, 2, 5, 8, 11};
+  return kOrder[place % kSvgColours];
+}
 
 std::string SvgNumber(double value) {
   const bool whole = value == std::floor(value) && std::abs(value) < 1e9;

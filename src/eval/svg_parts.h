@@ -4,12 +4,19 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lattice::eval {
 
-// The classes c0, c1, ... of lines and dots.
-inline constexpr size_t kSvgColours = 8;
+// The classes c0, c1, ... of lines and dots; d0, d1, ... are ways to dash a line, d0 none.
+inline constexpr size_t kSvgColours = 12;
+inline constexpr size_t kSvgDashes = 4;
+
+// The colour of a memory, the same in every figure: that of its place in model::MixerNames().
+size_t SvgColourOf(std::string_view mixer);
+// The colours for other things, in an order in which the first ones differ most.
+size_t SvgColourAt(size_t place);
 
 // A value as people read it, and a coordinate.
 std::string SvgNumber(double value);

@@ -10,7 +10,9 @@
 namespace lattice::eval {
 namespace {
 
-constexpr double kNames = 200, kPanel = 330, kNote = 64, kRow = 24, kTop = 66, kBottom = 50, kRight = 12;
+constexpr double kNames = 200, kPanel = 340, kNote = 64, kRow = 24, kTitle = 36, kKey = 20, kHeading = 30,
+                 kBottom = 50, kRight = 12;
+constexpr size_t kColumns = 2;
 // A row is off the scale when it is this many inner halves away, if there are enough rows to tell.
 constexpr double kFar = 6;
 constexpr size_t kFewRows = 5;
@@ -20,9 +22,9 @@ std::string Line(const std::string& classes, double x1, double y1, double x2, do
                 SvgAt(y1), "\" y2=\"", SvgAt(y2), "\"/>\n");
 }
 
-std::string Dot(size_t colour, double x, double y, double radius) {
-  return StrCat("<circle class=\"c", colour, " dot\" cx=\"", SvgAt(x), "\" cy=\"", SvgAt(y), "\" r=\"",
-                SvgAt(radius), "\"/>\n");
+std::string Circle(size_t colour, const char* kind, double x, double y) {
+  return StrCat("<circle class=\"c", colour, " ", kind, "\" cx=\"", SvgAt(x), "\" cy=\"", SvgAt(y),
+                "\" r=\"5\"/>\n");
 }
 
 std::vector<double> Finite(const Spread& spread) {
@@ -53,9 +55,11 @@ std::vector<bool> OffScale(const RowsPanel& panel) {
 Axis AxisOf(const RowsPanel& panel, const std::vector<bool>& off_scale, double from, double to) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (size_t i = 0; i < panel.rows.size(); ++i) {
-    if (off_scale[i]) continue;
-    for (const double value : Finite(panel.rows[i])) low = std::min(low, value), high = std::max(high, value);
+    std::vector<double> values = off_scale[i] ? std::vector<double>() : Finite(panel.rows[i]);
+    if (panel.rows[i].reference) values.push_back(*panel.rows[i].reference);
+    for (const double value : values) low = std::min(low, value), high = std::max(high, value);
   }
+  if (panel.zero_to_one) low = 0, high = 1;
   return MakeAxis(low, high, from, to, false);
 }
 
@@ -63,52 +67,73 @@ std::string DrawArrow(const Spread& row, const Axis& x, double y, size_t colour)
   const bool right = row.middle > x.high;
   const double tip = right ? x.to + 6 : x.from - 6, back = right ? tip - 9 : tip + 9;
   return StrCat("<path class=\"c", colour, "\" d=\"M", SvgAt(back), " ", SvgAt(y - 5), " L", SvgAt(tip), " ",
-                SvgAt(y), " L", SvgAt(back), " ", SvgAt(y + 5), " Z\"/>\n");
+                SvgAt(y), " L", SvgAt(back), " ", SvgAt(y + 5), " Z\"/>\n",
+                SvgText(right ? back - 6 : back + 6, y + 4, right ? "tick end" : "tick", row.note),
+                row.reference ? Circle(colour, "ring", x(*row.reference), y) : "");
 }
 
+// The value stands behind everything its row has, so that it is not taken for a part of the next panel.
 std::string DrawRow(const Spread& row, const Axis& x, double y, size_t colour) {
   const std::vector<double> values = Finite(row);
   std::string out;
+  double end = x.from;
   if (values.size() > 1) {
     out += Line(StrCat("c", colour, " range"), x(values.front()), y, x(values.back()), y);
     for (const double value : values)
       out += Line(StrCat("c", colour, " range"), x(value), y - 4, x(value), y + 4);
   }
-  if (!values.empty() && std::isfinite(row.middle)) out += Dot(colour, x(row.middle), y, 5);
-  return out;
+  if (!values.empty() && std::isfinite(row.middle)) {
+    out += Circle(colour, "dot", x(row.middle), y);
+    end = std::max(x(values.back()), x(row.middle)) + 5;
+  }
+  if (row.reference) {
+    const double at = x(*row.reference);
+    out += Circle(colour, "ring", at, y);
+    constexpr double kNoteWidth = 54;  // a ring further away leaves room for the note
+    if (at < end + kNoteWidth) end = std::max(end, at + 5);
+  }
+  return out + SvgText(end + 6, y + 4, "tick", row.note);
 }
 
-std::string DrawPanel(const RowsPanel& panel, double left, double bottom) {
+std::string DrawPanel(const RowsPanel& panel, std::span<const RowName> names, double left, double top,
+                      double bottom) {
   const std::vector<bool> off_scale = OffScale(panel);
   const Axis x = AxisOf(panel, off_scale, left + 10, left + kPanel - kNote);
-  std::string out = SvgText(left, kTop - 14, "heading", panel.title);
+  std::string out = SvgText(left + 10, top - 12, "heading", panel.title);
   for (const double tick : x.ticks) {
-    out += Line("grid", x(tick), kTop, x(tick), bottom);
+    out += Line("grid", x(tick), top, x(tick), bottom);
     out += SvgText(x(tick), bottom + 16, "tick middle", SvgNumber(tick));
   }
+  out += Line("axis", x.from, bottom, x.to, bottom);
   out += SvgText((x.from + x.to) / 2, bottom + 36, "tick middle", panel.x_label);
   for (size_t i = 0; i < panel.rows.size(); ++i) {
-    const double y = kTop + kRow * (static_cast<double>(i) + 0.5);
-    out += off_scale[i] ? DrawArrow(panel.rows[i], x, y, i % kSvgColours)
-                        : DrawRow(panel.rows[i], x, y, i % kSvgColours);
-    out += SvgText(x.to + kNote - 6, y + 4, "tick end", panel.rows[i].note);
+    const double y = top + kRow * (static_cast<double>(i) + 0.5);
+    // What others found may have widened the axis as far as the row.
+    const bool outside = panel.rows[i].middle < x.low || panel.rows[i].middle > x.high;
+    out += off_scale[i] && outside ? DrawArrow(panel.rows[i], x, y, names[i].colour)
+                                   : DrawRow(panel.rows[i], x, y, names[i].colour);
   }
   return out;
 }
 
 }  // namespace
 
-std::string SvgRows(const std::string& title, std::span<const std::string> names,
+std::string SvgRows(const std::string& title, const std::string& key, std::span<const RowName> names,
                     std::span<const RowsPanel> panels) {
-  const double bottom = kTop + kRow * static_cast<double>(names.size());
-  const double width = kNames + kPanel * static_cast<double>(panels.size()) + kRight;
-  std::string out = SvgStart(title, width, bottom + kBottom);
-  for (size_t i = 0; i < names.size(); ++i)
-    out += SvgText(kNames - 10, kTop + kRow * (static_cast<double>(i) + 0.5) + 4, "tick end", names[i]);
+  const double rows = kRow * static_cast<double>(names.size());
+  const double first = kTitle + (key.empty() ? 0 : kKey), line = kHeading + rows + kBottom;
+  const size_t columns = std::min(panels.size(), kColumns), lines = (panels.size() + kColumns - 1) / kColumns;
+  const double width = kNames + kPanel * static_cast<double>(columns) + kRight;
+  std::string out = SvgStart(title, width, first + line * static_cast<double>(lines));
+  if (!key.empty()) out += SvgText(16, kTitle + 8, "tick", key);
   for (size_t p = 0; p < panels.size(); ++p) {
     Check(panels[p].rows.size() == names.size(), "[figure] a panel has ", panels[p].rows.size(), " rows for ",
           names.size(), " names");
-    out += DrawPanel(panels[p], kNames + kPanel * static_cast<double>(p), bottom);
+    const double top = first + line * static_cast<double>(p / kColumns) + kHeading;
+    out += DrawPanel(panels[p], names, kNames + kPanel * static_cast<double>(p % kColumns), top, top + rows);
+    if (p % kColumns != 0) continue;
+    for (size_t i = 0; i < names.size(); ++i)
+      out += SvgText(kNames - 10, top + kRow * (static_cast<double>(i) + 0.5) + 4, "tick end", names[i].text);
   }
   return out + "</svg>\n";
 }

@@ -171,6 +171,7 @@ Experiment ReadExperiment(const fs::path& directory, const std::string& name, co
   out.higher = in.Get<bool>("higher", false);
   out.x_label = in.Get<std::string>("x", "");
   out.y_label = in.Get<std::string>("y", out.metric);
+  out.relative_to = in.Get<std::string>("relative_to", "");
   for (const json& variant : in.Need<json>("variants")) out.variants.push_back(ReadVariant(variant, source));
   for (const json& claim : in.Get<json>("claims", json::array()))
     out.claims.push_back(ReadClaim(claim, source));
@@ -178,6 +179,9 @@ Experiment ReadExperiment(const fs::path& directory, const std::string& name, co
   in.Finish();
   Check(scales.contains(scale), source, ": there is no scale \"", scale, "\"");
   ReadScale(scales.at(scale), source + ", scale " + scale, out);
+  Check(out.relative_to.empty() || std::any_of(out.variants.begin(), out.variants.end(),
+                                               [&](const Variant& v) { return v.name == out.relative_to; }),
+        source, ": relative_to names no variant of the scale ", scale, ": \"", out.relative_to, "\"");
   if (scales.contains("paper")) {
     for (const json& point : scales.at("paper").value("points", json::array()))
       out.paper_x[point.at("label")] = point.value("x", 0.0);

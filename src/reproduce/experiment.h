@@ -6,6 +6,7 @@
 //   corpus                  books | edu: which text of --data
 //   metric, higher          the figure of a run that is compared, and whether more is better
 //   x, y                    names of the axes; without x the figure has one row a variant
+//   relative_to             name of a variant: the figure shows how the others differ from it, in per cent
 //   variants                [{name, set, tune, points}]: settings, the group whose learning rate it shares,
 //                           the labels of the points it has (all when absent)
 //   claims                  [{text, better: [variant, point], than: [variant, point]}]
@@ -67,7 +68,7 @@ struct Claim {
 };
 
 struct Experiment {
-  std::string name, scale, title, source, note, corpus, metric, x_label, y_label, config;
+  std::string name, scale, title, source, note, corpus, metric, x_label, y_label, relative_to, config;
   Tool tool = Tool::kTrain;
   bool higher = false;
   std::vector<std::string> set;

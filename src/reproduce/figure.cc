@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "eval/svg_figure.h"
+#include "eval/svg_parts.h"
 #include "eval/svg_rows.h"
 #include "train/format.h"
 
@@ -13,6 +14,22 @@ namespace {
 
 std::string Title(const Summary& summary) {
   return StrCat(summary.experiment->title, " (", summary.experiment->scale, " scale)");
+}
+
+// The colour of the memory that a variant is of.
+size_t ColourOf(const Experiment& experiment, const Variant& variant) {
+  Settings settings;
+  for (const std::string& text : experiment.set) Assign(settings, text);
+  for (const std::string& text : variant.set) Assign(settings, text);
+  const std::string& mixer = settings[experiment.tool == Tool::kMqar ? "mixers" : "model.mixer"];
+  return eval::SvgColourOf(mixer.empty() ? model::ModelConfig().mixer : mixer);
+}
+
+std::vector<eval::RowName> RowNames(const Experiment& experiment) {
+  std::vector<eval::RowName> names;
+  for (const Variant& variant : experiment.variants)
+    names.push_back({variant.name, ColourOf(experiment, variant)});
+  return names;
 }
 
 std::string OurTitle(const Experiment& experiment) {
@@ -39,9 +56,12 @@ eval::Spread PaperSpread(const Row& row) {
   return {{*row.paper}, *row.paper, train::Fixed(*row.paper, 2)};
 }
 
+// Whether all values are parts of one.
+bool IsPart(const Experiment& experiment) { return experiment.metric == "accuracy"; }
+
 eval::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& title,
                        eval::Spread (*spread)(const Row&)) {
-  eval::RowsPanel panel{title, summary.experiment->y_label, {}};
+  eval::RowsPanel panel{title, summary.experiment->y_label, {}, IsPart(*summary.experiment)};
   for (size_t v = 0; v < summary.experiment->variants.size(); ++v) {
     const Row* row = summary.Find(v, point);
     panel.rows.push_back(row == nullptr ? eval::Spread{} : spread(*row));
@@ -51,14 +71,55 @@ eval::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& 
 
 std::string RowsFigure(const Summary& summary) {
   const Experiment& experiment = *summary.experiment;
-  std::vector<std::string> names;
-  for (const Variant& variant : experiment.variants) names.push_back(variant.name);
   const size_t count = experiment.points.size();
   std::vector<eval::RowsPanel> panels;
   for (size_t p = FirstShown(experiment); p < count; ++p)
     panels.push_back(RowsAt(summary, p, PanelTitle(experiment, experiment.points[p]), OurSpread));
   if (summary.HasPaper()) panels.push_back(RowsAt(summary, count - 1, "in the paper", PaperSpread));
-  return eval::SvgRows(Title(summary), names, panels);
+  return eval::SvgRows(Title(summary), "", RowNames(experiment), panels);
+}
+
+// By how many per cent each seed differs from the same seed of the variant that others are compared with.
+eval::Spread Difference(const Experiment& experiment, const Row& row, const Row& base) {
+  const auto percent = [](double value, double of) { return 100 * (value / of - 1); };
+  eval::Spread out;
+  for (size_t i = 0; i < row.results.size(); ++i) {
+    for (size_t j = 0; j < base.results.size(); ++j) {
+      if (row.results[i].at("seed") == base.results[j].at("seed"))
+        out.values.push_back(percent(row.values[i], base.values[j]));
+    }
+  }
+  if (out.values.empty()) return out;
+  out.middle = MedianOf(experiment, out.values);
+  out.note = std::isfinite(out.middle) ? StrCat(out.middle > 0 ? "+" : "", train::Fixed(out.middle, 1), " %")
+                                       : "diverged";
+  if (row.paper && base.paper) out.reference = percent(*row.paper, *base.paper);
+  return out;
+}
+
+// A panel for each point: what differs by a per cent coincides on an axis that shows everything.
+std::string DifferencesFigure(const Summary& summary) {
+  const Experiment& experiment = *summary.experiment;
+  const auto base = static_cast<size_t>(
+      std::find_if(experiment.variants.begin(), experiment.variants.end(),
+                   [&](const Variant& variant) { return variant.name == experiment.relative_to; }) -
+      experiment.variants.begin());
+  std::vector<eval::RowsPanel> panels;
+  for (size_t p = 0; p < experiment.points.size(); ++p) {
+    const Row* reference = summary.Find(base, p);
+    if (reference == nullptr) continue;
+    eval::RowsPanel panel{StrCat(experiment.x_label, " = ", experiment.points[p].label),
+                          StrCat(experiment.y_label, ", % above ", experiment.relative_to),
+                          {}};
+    for (size_t v = 0; v < experiment.variants.size(); ++v) {
+      const Row* row = summary.Find(v, p);
+      panel.rows.push_back(row == nullptr ? eval::Spread{} : Difference(experiment, *row, *reference));
+    }
+    panels.push_back(std::move(panel));
+  }
+  const std::string key = StrCat("dots: ", OurTitle(experiment), ", each seed against the same seed of ",
+                                 experiment.relative_to, summary.HasPaper() ? "; rings: in the paper" : "");
+  return eval::SvgRows(Title(summary), key, RowNames(experiment), panels);
 }
 
 // One panel for each name that points give theirs, in order.
@@ -87,9 +148,10 @@ eval::Panel OurPanel(const Summary& summary, const std::string& name) {
                     .x_label = experiment.x_label,
                     .y_label = experiment.y_label,
                     .log_x = IsLog(experiment),
-                    .zero_to_one = experiment.metric == "accuracy"};
+                    .zero_to_one = IsPart(experiment)};
   for (size_t v = 0; v < experiment.variants.size(); ++v) {
-    eval::Series series{experiment.variants[v].name, {}, {}};
+    const Variant& variant = experiment.variants[v];
+    eval::Series series{.name = variant.name, .colour = ColourOf(experiment, variant)};
     for (const Row& row : summary.rows) {
       if (row.variant != v || summary.PointOf(row).panel != name) continue;
       series.points.emplace_back(summary.PointOf(row).x, row.median);
@@ -108,7 +170,7 @@ eval::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
                     .y_label = experiment.y_label,
                     .log_x = IsLog(experiment)};
   for (const Variant& variant : experiment.variants) {
-    eval::Series series{variant.name, {}, {}};
+    eval::Series series{.name = variant.name, .colour = ColourOf(experiment, variant)};
     for (const auto& [label, x] : experiment.paper_x) {
       const std::optional<double> value = paper.Value(experiment.name, variant.name, label);
       if (value) series.points.emplace_back(x, *value);
@@ -123,6 +185,7 @@ eval::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
 
 std::string FigureSvg(const Summary& summary, const PaperTable& paper) {
   const Experiment& experiment = *summary.experiment;
+  if (!experiment.relative_to.empty()) return DifferencesFigure(summary);
   const std::vector<std::string> names = PanelNames(experiment);
   if (experiment.x_label.empty() || names.size() == experiment.points.size()) return RowsFigure(summary);
   std::vector<eval::Panel> panels;

@@ -62,7 +62,10 @@ std::string ReportPage(const Summary& summary, const PaperTable& paper) {
   out += Section("Claims of the paper", VerdictGrid(summary));
   out += Section("Learning rates", TuningGrid(summary));
   out += "<h2>Where this comes from</h2>\n<ul>";
-  for (const std::string& line : Provenance(summary)) out += StrCat("<li>", Escaped(line), "</li>");
+  for (const Fact& fact : Provenance(summary)) {
+    out += StrCat("<li>", fact.name, ": ", fact.code ? "<code>" : "", Escaped(fact.text),
+                  fact.code ? "</code>" : "", "</li>");
+  }
   return StrCat(out, "</ul>\n", RunTable(summary), train::kPageEnd);
 }
 

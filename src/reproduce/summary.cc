@@ -13,13 +13,6 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// The middle value; one that diverged counts as the worst, as infinity does.
-double MedianOf(const Experiment& experiment, std::vector<double> values) {
-  std::sort(values.begin(), values.end(), [&](double a, double b) { return experiment.Better(a, b); });
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 void FillStatistics(const Experiment& experiment, Row& row) {
   row.median = MedianOf(experiment, row.values);
   row.low = row.high = std::nan("");
@@ -121,6 +114,12 @@ ordered_json VerdictJson(const Verdict& verdict) {
 
 }  // namespace
 
+double MedianOf(const Experiment& experiment, std::vector<double> values) {
+  std::sort(values.begin(), values.end(), [&](double a, double b) { return experiment.Better(a, b); });
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 PaperTable::PaperTable(const std::filesystem::path& file) : values_(io::ReadJson(file)) {}
 
 std::optional<double> PaperTable::Value(const std::string& experiment, const std::string& variant,
@@ -167,11 +166,16 @@ Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore
       row.values.push_back(*store.Figure(run, point.figure));
     }
     if (row.results.empty()) continue;
-    FillStatistics(experiment, row);
     out.rows.push_back(std::move(row));
   }
-  for (const Claim& claim : experiment.claims) out.verdicts.push_back(Judge(out, claim, paper));
+  Conclude(out, paper);
   return out;
+}
+
+void Conclude(Summary& summary, const PaperTable& paper) {
+  for (Row& row : summary.rows) FillStatistics(*summary.experiment, row);
+  for (const Claim& claim : summary.experiment->claims)
+    summary.verdicts.push_back(Judge(summary, claim, paper));
 }
 
 ordered_json ToJson(const Summary& summary) {

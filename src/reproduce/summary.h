@@ -24,6 +24,9 @@ class PaperTable {
   nlohmann::json values_;
 };
 
+// The middle of the values; one that diverged counts as the worst, as infinity does.
+double MedianOf(const Experiment& experiment, std::vector<double> values);
+
 struct Row {
   size_t variant = 0, point = 0;
   double rate = 0;
@@ -65,6 +68,9 @@ struct Summary {
 // `experiment` must outlive the result.
 Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore& store,
                   const PaperTable& paper, const std::string& command);
+
+// Fills in the statistics of the rows and the verdicts.
+void Conclude(Summary& summary, const PaperTable& paper);
 
 // All of it, with the settings, commit, processor and command of every run.
 nlohmann::ordered_json ToJson(const Summary& summary);

@@ -115,7 +115,7 @@ Grid TuningGrid(const Summary& summary) {
   return grid;
 }
 
-std::vector<std::string> Provenance(const Summary& summary) {
+std::vector<Fact> Provenance(const Summary& summary) {
   std::set<std::string> commits, cpus, tokens;
   for (const Row& row : summary.rows) {
     for (const nlohmann::json& result : row.results) {
@@ -124,10 +124,11 @@ std::vector<std::string> Provenance(const Summary& summary) {
       tokens.insert(train::CountText(result.at("tokens").get<double>()));
     }
   }
-  return {"Command: `" + summary.command + "`",
-          StrCat("Runs: ", summary.runs, " of ", summary.wanted, ", each of ", Joined(tokens), " tokens"),
-          "Commit: " + Joined(commits), "Processor: " + Joined(cpus),
-          "Settings, hash and command of every run: results.json"};
+  return {{"Command", summary.command, true},
+          {"Runs", StrCat(summary.runs, " of ", summary.wanted, ", each of ", Joined(tokens), " tokens")},
+          {"Commit", Joined(commits)},
+          {"Processor", Joined(cpus)},
+          {"Settings, hash and command of every run", "results.json", true}};
 }
 
 std::string TableMarkdown(const Summary& summary) {
@@ -141,7 +142,8 @@ std::string TableMarkdown(const Summary& summary) {
   if (tuning.size() > 1)
     out += StrCat("\n## Learning rates\n\nTried with seed ", experiment.seeds[0], ".\n\n", Markdown(tuning));
   out += "\n## Where this comes from\n\n";
-  for (const std::string& line : Provenance(summary)) out += "- " + line + "\n";
+  for (const Fact& fact : Provenance(summary))
+    out += StrCat("- ", fact.name, ": ", fact.code ? "`" : "", fact.text, fact.code ? "`" : "", "\n");
   return out;
 }
 

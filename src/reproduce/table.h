@@ -18,8 +18,13 @@ Grid ResultGrid(const Summary& summary);
 Grid VerdictGrid(const Summary& summary);
 Grid TuningGrid(const Summary& summary);
 
-// Where the figures come from: command, commits, processors, runs. One sentence each.
-std::vector<std::string> Provenance(const Summary& summary);
+struct Fact {
+  std::string name, text;
+  bool code = false;  // a command or a file's name
+};
+
+// Where the figures come from: command, commits, processors, runs.
+std::vector<Fact> Provenance(const Summary& summary);
 
 std::string TableMarkdown(const Summary& summary);
 

@@ -5,15 +5,17 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/round_step.h"
+#include "base/ticks.h"
 #include "train/format.h"
 
 namespace lattice::train {
 namespace {
 
 constexpr double kWidth = 520, kHeight = 240;
-constexpr double kLeft = 52, kRight = 10, kTop = 8, kBottom = 26;
+constexpr double kLeft = 52, kRight = 18, kTop = 8, kBottom = 26;
 constexpr size_t kMostPoints = 400;
+constexpr int kRows = 7;  // between ticks, about
+constexpr size_t kMostLogTicks = 9;
 
 // Neighbours are averaged until so many are left: a picture has no room for more.
 Series Thinned(const Series& points) {
@@ -37,6 +39,11 @@ struct Range {
     high = std::max(high, value);
   }
 };
+
+// Of the curve, and of its sample in the legend.
+std::string Classes(const ChartLine& line) {
+  return StrCat("line", line.strong ? " strong" : "", line.dashed ? " dashed" : "");
+}
 
 class Picture {
  public:
@@ -68,12 +75,15 @@ class Picture {
   std::string Svg(const std::string& title) const {
     std::string out = StrCat("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
                              Escaped(title), "\">");
-    const std::vector<double> rows = Ticks(y_.low, y_.high, 7), columns = Ticks(x_.low, x_.high, 6);
+    const std::vector<double> columns = LinearTicks(x_.low, x_.high, 6);
+    const std::vector<double> rows =
+        log_ ? LogTicks(std::pow(10, y_.low), std::pow(10, y_.high), kMostLogTicks)
+             : LinearTicks(y_.low, y_.high, kRows);
     for (const double tick : rows) {
-      out += StrCat("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", Y(tick),
-                    "\" y2=\"", Y(tick), "\"/><text class=\"tick\" text-anchor=\"end\" x=\"", kLeft - 6,
-                    "\" y=\"", Y(tick) + 3.5, "\">",
-                    log_ ? TickLabel(std::pow(10, tick), 0) : TickLabel(tick, Step(rows)), "</text>");
+      const double y = Y(log_ ? std::log10(tick) : tick);
+      out += StrCat("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", y,
+                    "\" y2=\"", y, "\"/><text class=\"tick\" text-anchor=\"end\" x=\"", kLeft - 6, "\" y=\"",
+                    y + 3.5, "\">", TickLabel(tick, log_ ? 0 : Step(rows)), "</text>");
     }
     for (const double tick : columns) {
       out += StrCat("<text class=\"tick\" text-anchor=\"middle\" x=\"", X(tick), "\" y=\"", kHeight - 8,
@@ -102,8 +112,8 @@ class Picture {
             StrCat("<circle cx=\"", X(x), "\" cy=\"", Y(y), "\" r=\"2.2\" style=\"fill:", line.color, "\"/>");
       }
     }
-    return StrCat("<path class=\"", line.strong ? "line strong" : "line", "\" style=\"stroke:", line.color,
-                  "\" d=\"", path, "\"/>", dots);
+    return StrCat("<path class=\"", Classes(line), "\" style=\"stroke:", line.color, "\" d=\"", path, "\"/>",
+                  dots);
   }
 
   bool log_;
@@ -112,14 +122,6 @@ class Picture {
 };
 
 }  // namespace
-
-std::vector<double> Ticks(double low, double high, int count) {
-  const double step = RoundStep((high - low) / count);
-  std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
-    ticks.push_back(i * step + 0.0);  // -0 becomes 0
-  return ticks;
-}
 
 std::string TickLabel(double value, double step) {
   if (value == 0) return "0";
@@ -136,8 +138,9 @@ std::string ChartHtml(const Chart& chart) {
   for (const ChartLine& line : picture.lines()) {
     if (line.label.empty()) continue;
     const double last = chart.log ? std::pow(10, line.points.back().second) : line.points.back().second;
-    legend += StrCat("<span><i style=\"background:", line.color, "\"></i>", Escaped(line.label), " <b>",
-                     std::abs(last) >= 1000 ? CountText(last) : Short(last, 4), "</b></span>");
+    legend += StrCat("<span><svg class=\"sample\" viewBox=\"0 0 22 8\"><path class=\"", Classes(line),
+                     "\" style=\"stroke:", line.color, "\" d=\"M0 4L22 4\"/></svg>", Escaped(line.label),
+                     " <b>", std::abs(last) >= 1000 ? CountText(last) : Short(last, 4), "</b></span>");
   }
   return StrCat("<figure><h3>", Escaped(chart.title), chart.unit.empty() ? "" : " <small>",
                 Escaped(chart.unit), chart.unit.empty() ? "" : "</small>", "</h3><div class=\"legend\">",

@@ -17,6 +17,7 @@ struct ChartLine {
   std::string color;  // CSS, such as var(--c0)
   Series points;
   bool strong = false;  // drawn thicker, with dots where there are few points
+  bool dashed = false;
 };
 
 struct Chart {
@@ -29,9 +30,6 @@ struct Chart {
 // A <figure> with heading, legend and picture; lines without points are left out. Empty when there is nothing
 // to draw.
 std::string ChartHtml(const Chart& chart);
-
-// Round values that divide [low, high] into about `count` parts.
-std::vector<double> Ticks(double low, double high, int count);
 
 // A tick's value, with digits enough to tell it from the tick a `step` away (0: three digits).
 std::string TickLabel(double value, double step);

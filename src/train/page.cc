@@ -18,14 +18,15 @@ h2{font-size:18px;margin:34px 0 4px}p{margin:0 0 14px;color:var(--soft);max-widt
 figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:12px 14px 6px}
 h3{font-size:15px;margin:0;font-weight:600}h3 small{font-weight:400;color:var(--soft)}
 .legend{font-size:12.5px;color:var(--soft);min-height:20px;display:flex;flex-wrap:wrap;gap:2px 14px}
-.legend b{color:var(--ink);font-weight:600}.legend i{display:inline-block;width:11px;height:3px;border-radius:2px;margin:0 5px 3px 0}
+.legend b{color:var(--ink);font-weight:600}.legend .sample{display:inline-block;width:22px;height:8px;margin:0 5px 1px 0}
 svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule);stroke-width:1}.tick{fill:var(--soft);font-size:10.5px}
-.line{fill:none;stroke-width:1.3;stroke-linejoin:round}.strong{stroke-width:2.4}
+.line{fill:none;stroke-width:1.3;stroke-linejoin:round}.strong{stroke-width:2.4}.dashed{stroke-dasharray:6 3.5}
 .table{overflow-x:auto}table{border-collapse:collapse;margin:14px 0 18px;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);white-space:nowrap}
+th,td{text-align:right;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);vertical-align:baseline}
+.runs :is(th,td){padding-right:11px}.runs td:nth-child(n+3),td code{white-space:nowrap}.runs td:first-child{overflow-wrap:anywhere;min-width:9em}
 th{color:var(--soft);font-weight:500;font-size:13px}th:first-child,td:first-child,.runs :is(th,td):nth-child(2){text-align:left}
 td i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:8px}
-code{font:12.5px ui-monospace,monospace;word-break:break-all}td.wrap{white-space:normal;min-width:320px}ul{margin:6px 0;padding-left:20px;color:var(--soft)}
+code{font:12.5px ui-monospace,monospace;word-break:break-all}td.wrap{min-width:320px}td.wrap code{white-space:normal}ul{margin:6px 0;padding-left:20px;color:var(--soft)}
 )";
 
 }  // namespace

@@ -81,8 +81,8 @@ Chart Training(const std::vector<RunMetrics>& runs, const char* title, const cha
     chart.lines.push_back({one ? (valid_key != nullptr ? "training" : "last") : runs[i].name, RunColor(i),
                            Scaled(runs[i].Get(key), factor), valid_key == nullptr});
     if (valid_key == nullptr) continue;
-    chart.lines.push_back({one ? "validation" : runs[i].name + " validation", RunColor(one ? 1 : i),
-                           runs[i].Get(valid_key), true});
+    chart.lines.push_back({one ? "validation" : runs[i].name + ", validation", RunColor(one ? 1 : i),
+                           runs[i].Get(valid_key), true, true});
   }
   return chart;
 }
