@@ -6,7 +6,7 @@ import time
 
 import pytest
 from browser import CHROMIUM, Browser
-from cli_program import train, write_text
+from cli_program import ROOT, ok, train, write_text
 from serve_program import serve
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
@@ -123,6 +123,127 @@ def test_a_text_streams_and_the_memory_lights_up(page):
     page.until("document.getElementById('live').textContent.length > 0")
 
 
+def test_an_empty_page_explains_itself_and_begins_with_an_example(page):
+    assert "Nothing has been read yet" in text(page, "#start") and page.run("document.getElementById('text').hidden")
+    choose(page, max_tokens=30)
+    example = text(page, "#start button")
+    page.click("#start button")
+    page.until("document.getElementById('stop').disabled && document.querySelectorAll('#text .token').length > 0")
+    assert text(page, "#text").startswith(example) and count(page) > len(example)
+    assert page.run("document.getElementById('start').hidden && !document.getElementById('text').hidden")
+    page.click("#fresh")
+    page.until("!document.getElementById('start').hidden")
+
+
+def test_the_speed_is_shown(page):
+    write(page, "the memory", tokens=40)
+    assert re.fullmatch(r"[\d.]+ tokens/s", page.run("document.getElementById('speed').value"))
+
+
+def test_axes_have_names_and_count_from_one(page):
+    write(page, "the memory")
+    page.run("""window.written = new Set();
+        const draw = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (words, ...place) {
+            written.add(String(words));
+            draw.call(this, words, ...place);
+        };
+        dispatchEvent(new Event("resize"));""")
+    page.until("written.size > 0")
+    assert set(page.run("[...written]")) == {"layer", "head", "1", "2"}
+    assert text(page, "#layer option") == text(page, "#head option") == "1"
+
+
+def share(page, end):
+    """A percentage of the legend of writes."""
+    return float(page.run(f"document.getElementById('write-{end}').value").removesuffix(" %"))
+
+
+def test_the_scale_of_writes_has_room_at_both_ends(page):
+    write(page, "the memory holds a fixed number of slots", tokens=60)
+    assert 0 < share(page, "low") < share(page, "high")
+    brightest = """(() => {
+        const canvas = document.getElementById("raster");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const pixels = new Uint32Array(data.buffer);
+        const style = getComputedStyle(document.documentElement).getPropertyValue("--write").split(",");
+        const probe = new OffscreenCanvas(1, 1).getContext("2d");
+        probe.fillStyle = style.at(-1).trim();
+        probe.fillRect(0, 0, 1, 1);
+        const strongest = new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0];
+        return pixels.filter((pixel) => pixel === strongest).length / pixels.length;
+    })()"""
+    assert page.run(brightest) < 0.05, "few writes are as strong as can be shown"
+
+
+def test_bytes_are_underlined_by_words(page):
+    write(page, "the memory holds what is new", tokens=40)
+    spans = page.run("[...document.querySelectorAll('#text .token')].map(t => [t.textContent, t.style.getPropertyValue('--value')])")
+    words, before = [], "x"
+    for piece, value in spans:
+        if not words or (piece.isspace() and not before.isspace()):
+            words.append(set())
+        words[-1].add(value)
+        before = piece
+    assert all(len(values) == 1 for values in words), "a word has one value"
+    assert len({value for values in words for value in values}) > 3, "and not all have the same"
+    assert page.run("document.getElementById('unit').value") == "word"
+
+
+IN_SIGHT = """(() => {
+    const seen = (id) => {
+        const box = document.getElementById(id).getBoundingClientRect();
+        return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight;
+    };
+    return seen("strip") && seen("text");
+})()"""
+
+
+def test_on_a_phone_the_memory_is_in_sight_while_text_appears(page):
+    page.show(390, 844)
+    choose(page, max_tokens=60000)
+    page.type("#prompt", "the ")
+    page.click("#go")
+    page.until("document.querySelectorAll('#text .token').length > 30")
+    assert page.run(IN_SIGHT)
+    before = page.run("document.getElementById('strip').toDataURL()")
+    page.until(f"document.getElementById('strip').toDataURL() !== {json.dumps(before)}")
+    page.run("document.getElementById('stop').click()")
+    page.until("!document.getElementById('go').disabled")
+    assert shades(page, "#strip") > 20
+    page.show(1400, 900)
+    assert page.run("document.getElementById('strip').clientHeight") == 0, "beside the text there is the real thing"
+
+
+def stops(file):
+    """The colours from cosine -1 to 1, for light and for dark ground."""
+    found = re.findall(r"--cosine: ([^;]*);", (ROOT / file).read_text())
+    return [[tuple(bytes.fromhex(stop.strip()[1:])) for stop in ramp.split(",")] for ramp in found]
+
+
+def test_a_cosine_of_one_is_red_on_both_pages(page, model, tmp_path):
+    assert stops("src/server/page/base.css") == stops("src/eval/microscope_page.inc")
+    for ramp in stops("src/server/page/base.css"):
+        assert ramp[0][0] < ramp[0][2] and ramp[-1][0] > ramp[-1][2]
+    diagonal = """(() => {
+        const canvas = document.getElementById("%s");
+        return [...canvas.getContext("2d").getImageData(1, 1, 1, 1).data];
+    })()"""
+    write(page, "the memory")
+    page.until("document.getElementById('rank').textContent !== ''")
+    server = page.run(diagonal % "similarity")
+    ok("inspect", model, "--text", "the memory holds", "--html", tmp_path / "memory.html")
+    page.open(f"file://{tmp_path / 'memory.html'}")
+    page.until("document.getElementById('head').options.length > 0")
+    red, _, blue, _ = page.run("""(() => {
+        const canvas = document.getElementById("cosines");
+        return [...canvas.getContext("2d").getImageData(0, 0, 1, 1).data];
+    })()""")
+    assert red > blue + 60 and server[0] > server[2] + 60, "every slot is similar to itself"
+    assert text(page, "#head option") == "layer 1, head 1"
+    assert text(page, "#table tr td") == "1"
+
+
 def test_stop_ends_a_text_and_the_session_is_where_the_text_is(page):
     choose(page, max_tokens=60000)
     page.type("#prompt", "the ")
@@ -203,6 +324,7 @@ def test_fork_and_compare(page):
     page.until("document.querySelectorAll('#compare .side:last-child .token').length === 31")
     page.until("document.getElementById('both-stop').disabled")
     assert count(page, sides[0]) == 40
+    assert "tokens/s" in page.run("document.getElementById('both-speed').value")
     page.click("#tab-explore")
     page.until("document.querySelectorAll('#text .token').length === 40")
     page.click("#branches .quiet")
@@ -217,6 +339,7 @@ def test_chat_streams_and_stops(page):
     page.until("document.getElementById('chat-stop').disabled && document.querySelectorAll('.message').length === 2")
     assert text(page, ".message.user p") == "What do you hold?"
     assert len(text(page, ".message.assistant p")) > 0
+    assert "tokens/s" in page.run("document.getElementById('chat-speed').value")
     choose(page, max_tokens=60000)
     page.type("#message", "And now?")
     page.click("#send")

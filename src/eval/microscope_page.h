@@ -17,12 +17,13 @@ struct RecordLabels {
   std::span<const std::string> pieces;  // the text of each token
 };
 
-// Every figure, rounded to five digits: {"mixer", "tokens": [..], "layers": [{"heads": [{"write": [T][M],
-// ..., "token_write": [T], ..., "snapshots": [..], "summary": {..}}]}]}. null: not defined for this memory.
+// Every figure, rounded to five digits; layers, heads and slots count from 0: {"mixer", "tokens": [..],
+// "layers": [{"heads": [{"write": [T][M], ..., "token_write": [T], ..., "snapshots": [..], "summary": {..}}]}]}.
+// null: not defined for this memory.
 nlohmann::ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels);
 
 // A page of its own, without anything from elsewhere: heat maps of tokens by slots to scrub through, light or
-// dark as the reader's system is. Figures are kept in 256 steps.
+// dark as the reader's system is. Figures are kept in 256 steps. Layers, heads and slots count from 1.
 std::string RecordPage(const MemoryRecord& record, const RecordLabels& labels);
 
 }  // namespace lattice::eval

@@ -5,6 +5,13 @@
 
 namespace lattice::server {
 
+uint8_t WriteByte(double share) {
+  constexpr double kLeast = -3, kDecades = 4;  // powers of ten
+  if (!(share > 0)) return 0;
+  return static_cast<uint8_t>(
+      std::lround(255 * std::clamp((std::log10(share) - kLeast) / kDecades, 0.0, 1.0)));
+}
+
 double Rounded(double figure) { return std::round(figure * 1000) / 1000; }
 
 MemoryTrace::MemoryTrace(const model::ModelConfig& config)
@@ -25,8 +32,7 @@ void MemoryTrace::Observe(const runtime::MemoryStep& step, const runtime::StepFi
   TokenMemory& token = *tokens_[static_cast<size_t>(step.token)];
   const auto head = static_cast<size_t>(step.layer * heads_ + step.head);
   uint8_t* write = &token.write[head * static_cast<size_t>(slots_)];
-  for (const float change : figures.slot_write)
-    *write++ = static_cast<uint8_t>(std::lround(255 * std::min(1.0f, change)));
+  for (const float change : figures.slot_write) *write++ = WriteByte(change);
   token.novelty[head] = static_cast<float>(figures.novelty.value_or(std::nan("")));
 }
 

@@ -12,9 +12,13 @@ namespace lattice::server {
 
 struct TokenMemory {
   // The figures of runtime/step_figures.h.
-  std::vector<uint8_t> write;  // [layers, heads, slots]: 255 min(1, write_i)
+  std::vector<uint8_t> write;  // [layers, heads, slots]: WriteByte(write_i)
   std::vector<float> novelty;  // [layers, heads]; NaN, null in JSON: not defined for this memory
 };
+
+// A share of a slot's length on a logarithmic scale, in steps of 4 %: b for 10^(4 b / 255 - 3), so that 0.1 %
+// and less is 0 and ten times the length and more is 255.
+uint8_t WriteByte(double share);
 
 // Three decimals, as every figure about the memory is sent.
 double Rounded(double figure);

@@ -40,8 +40,8 @@ TEST(MemoryTrace, IsHowMuchOfEachSlotATokenChanged) {
         change += std::pow(now[i] - old[i], 2);
         size += now[i] * now[i];
       }
-      EXPECT_NEAR(memories[t]->write[cell], 255 * std::min(1.0, std::sqrt(change / size)), 0.51)
-          << t << " " << cell;
+      const double share = std::pow(10, 4 * memories[t]->write[cell] / 255.0 - 3);
+      EXPECT_NEAR(share / std::sqrt(change / size), 1, 0.02) << t << " " << cell;
     }
   }
 }
@@ -78,6 +78,13 @@ TEST(MemoryTrace, NoveltyIsTheMeasuredOneOrNone) {
       }
     }
   }
+}
+
+TEST(MemoryTrace, TellsAWriteOfTheWholeSlotFromAStrongerOne) {
+  for (const auto& [share, byte] : std::vector<std::pair<double, int>>{
+           {0, 0}, {1e-9, 0}, {0.001, 0}, {0.01, 64}, {0.1, 128}, {1, 191}, {2, 210}, {10, 255}, {1e9, 255}})
+    EXPECT_EQ(WriteByte(share), byte) << share;
+  EXPECT_EQ(WriteByte(std::nan("")), 0);
 }
 
 }  // namespace

@@ -4,22 +4,26 @@ import * as api from "./api.js";
 import { readToken } from "./token.js";
 
 const STAND_OUT = 1.5;
+const FAINT = 0.1; // of all writes are as pale as none
+const STRONGEST = 0.001; // of all writes are as strong as can be shown
 const MOST_TRACED = 2 ** 28; // bytes of the writes of one prompt
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export class Branch {
-  constructor(session, name) {
+  // `wordwise`: tokens are bytes, too small to look at one by one.
+  constructor(session, name, wordwise) {
     this.session = session;
     this.name = name;
+    this.wordwise = wordwise;
     this.tokens = [];
     this.busy = false;
     this.version = 0; // changes when tokens were taken away
     this.histogram = new Uint32Array(256); // of all writes
   }
 
-  static async start(name) {
-    return new Branch(await api.post("v1/sessions"), name);
+  static async start(name, wordwise) {
+    return new Branch(await api.post("v1/sessions"), name, wordwise);
   }
 
   get path() {
@@ -49,8 +53,8 @@ export class Branch {
 
   // A branch that goes on from `position` tokens of this one.
   async fork(position, name) {
-    const branch = new Branch(await api.post(`${this.path}/fork`), name);
-    this.tokens.forEach((token) => branch.#add(token));
+    const branch = new Branch(await api.post(`${this.path}/fork`), name, this.wordwise);
+    this.tokens.forEach((token) => branch.#add({ ...token }));
     if (position < this.tokens.length) await branch.rewind(position);
     return branch;
   }
@@ -85,20 +89,26 @@ export class Branch {
     }
   }
 
-  // The write that only one in two hundred slots exceeds, in 0..255.
-  strongWrite() {
-    let left = this.histogram.reduce((sum, count) => sum + count, 0) / 200;
-    for (let value = 255; value > 4; --value) {
-      left -= this.histogram[value];
-      if (left < 0) return value;
-    }
-    return 4;
+  // The writes, in 0..255, between which the colours change: quantiles of all there were, so that whatever a model
+  // does most lies in between.
+  writeRange() {
+    const low = this.#quantile(FAINT);
+    return [low, Math.max(low + 1, this.#quantile(1 - STRONGEST))];
   }
 
   // How bright a write of 0..255 is shown, 0..255: strong ones stand out.
   brightness() {
-    const strong = this.strongWrite();
-    return Uint8Array.from({ length: 256 }, (_, write) => 255 * Math.min(1, write / strong) ** STAND_OUT);
+    const [low, high] = this.writeRange();
+    const part = (write) => Math.min(1, Math.max(0, write - low) / (high - low));
+    return Uint8Array.from({ length: 256 }, (_, write) => 255 * part(write) ** STAND_OUT);
+  }
+
+  // The write that a part of all writes stays below.
+  #quantile(part) {
+    let left = part * this.histogram.reduce((sum, count) => sum + count, 0);
+    let value = 0;
+    while (value < 255 && (left -= this.histogram[value]) > 0) ++value;
+    return value;
   }
 
   // A transformer has nothing to trace, and the trace of a book would not fit into the page.
@@ -116,8 +126,20 @@ export class Branch {
   }
 
   #add(token) {
+    token.word = this.#wordOf(token);
+    if (token.meanNovelty !== null) {
+      token.word.sum += token.meanNovelty;
+      ++token.word.known;
+    }
     this.tokens.push(token);
     token.write?.forEach((value) => ++this.histogram[value]);
+  }
+
+  // A word is the space before it and what follows up to the next space; or else every token is one.
+  #wordOf(token) {
+    const before = this.tokens.at(-1);
+    const begins = !before || !this.wordwise || (/^\s/.test(token.text) && !/^\s/.test(before.text));
+    return begins ? { sum: 0, known: 0 } : before.word;
   }
 
   #truncate(position) {

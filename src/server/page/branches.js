@@ -1,11 +1,13 @@
 // All branches of the page and the one that is looked at.
 
+import * as api from "./api.js";
 import { Branch } from "./branch.js";
 
 export class Branches extends EventTarget {
   all = [];
   current = null;
   #named = 0;
+  #wordwise = null; // whether tokens are bytes, once it is known
 
   #nextName() {
     const n = this.#named++;
@@ -27,7 +29,8 @@ export class Branches extends EventTarget {
   }
 
   async start() {
-    const branch = await Branch.start(this.#nextName());
+    this.#wordwise ??= (await api.get("v1/models")).data[0].tokenizer === "bytes";
+    const branch = await Branch.start(this.#nextName(), this.#wordwise);
     this.all.push(branch);
     this.show(branch);
   }

@@ -4,6 +4,7 @@ import { announce } from "./announce.js";
 import * as api from "./api.js";
 import { guarded } from "./banner.js";
 import { sampling } from "./sampling.js";
+import { Speed } from "./speed.js";
 
 const element = (id) => document.getElementById(id);
 
@@ -59,11 +60,14 @@ export class Chat {
     this.stopper = new AbortController();
     this.#showBusy();
     shown.parentElement.classList.add("writing");
+    const speed = new Speed();
     await guarded(async () => {
-      const body = { messages: asked, ...sampling() };
+      const body = { messages: asked, logprobs: true, ...sampling() }; // log-probabilities count the tokens of a piece
       for await (const chunk of api.stream("v1/chat/completions", body, this.stopper.signal)) {
         const piece = chunk.choices[0]?.delta?.content ?? "";
         answer.content += piece;
+        speed.add(chunk.choices[0]?.logprobs?.content.length ?? 0);
+        element("chat-speed").value = speed;
         this.#paint(answer, shown);
         announce(piece);
       }

@@ -4,7 +4,9 @@ import { guarded } from "./banner.js";
 import { sharedLength } from "./branches.js";
 import { HeadsView } from "./heads_view.js";
 import { sampling } from "./sampling.js";
+import { Speed } from "./speed.js";
 import { TextView } from "./text_view.js";
+import { writeShare } from "./token.js";
 
 const element = (id) => document.getElementById(id);
 
@@ -69,7 +71,12 @@ export class Compare {
     this.position = this.#length();
     this.refresh();
     const chosen = new Set(this.sides.map((side) => side.branch));
-    const grown = () => this.#moveTo(this.#length());
+    const speed = new Speed();
+    const grown = (tokens) => {
+      speed.add(tokens.length);
+      element("both-speed").value = speed;
+      this.#moveTo(this.#length());
+    };
     await guarded(async () => {
       const both = [...chosen].map((branch) => branch.grow("", sampling(), grown, this.stopper.signal));
       const failed = (await Promise.allSettled(both)).find((result) => result.status === "rejected");
@@ -110,7 +117,7 @@ export class Compare {
     if (same) return "There is one branch only. “Fork here”, under Memory, makes a second.";
     const [left, right] = this.sides.map((side) => side.branch);
     const at = this.position - 1;
-    const writes = [left, right].map((branch) => branch.tokens[at]?.write);
+    const writes = [left, right].map((branch) => branch.tokens[at]?.write).map((write) => write && Array.from(write, writeShare));
     const start = `${shared} tokens shared.`;
     if (at < shared || !writes[0] || !writes[1]) return start;
     let dot = 0;

@@ -6,12 +6,15 @@ import { HeadsView } from "./heads_view.js";
 import { RasterView } from "./raster_view.js";
 import { sampling } from "./sampling.js";
 import { meanSimilarity, SimilarityView } from "./similarity_view.js";
+import { Speed } from "./speed.js";
+import { StripView } from "./strip_view.js";
 import { TextView } from "./text_view.js";
-import { shownText } from "./token.js";
+import { shownText, wordNovelty, writeShare } from "./token.js";
 
 const SETTLED = 180; // milliseconds without a change before the server is asked for a head's memory
 
 const element = (id) => document.getElementById(id);
+const percent = (share) => `${share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * share)} %`;
 const visible = (text) => text.replace(/\n/g, "↵").replace(/ /g, "␣") || "part of a character";
 
 export class Explore {
@@ -28,6 +31,7 @@ export class Explore {
     this.text = new TextView(element("text"), move);
     this.heads = new HeadsView(element("heads"), choose);
     this.raster = new RasterView(element("raster"), move);
+    this.strip = new StripView(element("strip"));
     this.similarity = new SimilarityView(element("similarity"));
     this.#listen();
   }
@@ -49,6 +53,12 @@ export class Explore {
     element("rewind").addEventListener("click", () => this.#change(() => this.branch.rewind(this.position)));
     element("fork").addEventListener("click", () => this.#change(() => this.branches.fork(this.position)));
     element("fresh").addEventListener("click", () => this.#change(() => this.branches.start()));
+    for (const example of document.querySelectorAll("#start button")) {
+      example.addEventListener("click", () => {
+        element("prompt").value = example.textContent;
+        this.go();
+      });
+    }
     this.branches.addEventListener("change", () => this.#switched());
   }
 
@@ -113,12 +123,17 @@ export class Explore {
     if (this.stopper) return;
     const branch = this.branch;
     const prompt = element("prompt").value;
+    const speed = new Speed();
+    const grown = (tokens) => {
+      speed.add(tokens.filter((token) => !token.prompt).length);
+      element("speed").value = speed;
+      this.#grown(branch, tokens);
+    };
     this.stopper = new AbortController();
     this.position = branch.tokens.length;
     this.#showBusy();
-    await guarded(async () => {
-      await branch.grow(prompt, sampling(), (tokens) => this.#grown(branch, tokens), this.stopper.signal);
-    }, () => this.branches.restore());
+    element("text-title").scrollIntoView({ block: "nearest" });
+    await guarded(() => branch.grow(prompt, sampling(), grown, this.stopper.signal), () => this.branches.restore());
     this.stopper = null;
     this.position = Math.min(this.position, branch.tokens.length);
     this.#showBusy();
@@ -154,6 +169,10 @@ export class Explore {
     if (element("explore").hidden || !this.branch) return;
     const { branch, position } = this;
     const length = branch.tokens.length;
+    document.body.classList.toggle("unread", length === 0);
+    element("start").hidden = length > 0;
+    element("text").hidden = length === 0;
+    element("unit").value = branch.wordwise ? "word" : "token";
     this.text.draw(branch, position);
     const range = this.text.setRange([branch]);
     element("novelty-low").value = range ? range[0].toFixed(2) : "";
@@ -167,11 +186,12 @@ export class Explore {
     element("fork").disabled = this.stopper !== null || length === 0;
     this.#describeToken(branch.tokens[position - 1]);
     if (branch.session.slots === 0) return;
-    element("write-high").value = `${Math.round((100 * branch.strongWrite()) / 255)} %`;
+    [element("write-low").value, element("write-high").value] = branch.writeRange().map((byte) => percent(writeShare(byte)));
     const [layer, head] = this.chosen;
     element("heads").setAttribute("aria-label", `Slots of every layer and head; layer ${layer + 1}, head ${head + 1} is chosen, the arrow keys choose another`);
     this.heads.draw(branch, position, this.chosen);
     this.raster.draw(branch, position, this.chosen);
+    this.strip.draw(branch, position);
   }
 
   #describeToken(token) {
@@ -184,7 +204,8 @@ export class Explore {
     const own = token.novelty?.[layer * this.branch.session.heads + head];
     const shown = visible(shownText(this.branch.tokens, this.position - 1));
     facts.textContent = token.novelty === null ? `“${shown}”`
-      : `“${shown}”: novelty ${token.meanNovelty.toFixed(2)}, in the chosen head ${own.toFixed(2)}`;
+      : `“${shown}”: novelty ${token.meanNovelty.toFixed(2)}, in the chosen head ${own.toFixed(2)}`
+        + (token.word.known > 1 ? `; its word ${wordNovelty(token).toFixed(2)}` : "");
   }
 
   async #askForMemory() {

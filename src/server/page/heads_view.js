@@ -1,13 +1,13 @@
 // All slots of all heads: a row of tiles per layer, a tile per head, a square per slot.
 
 import { colors, drawCells, prepare } from "./colors.js";
+import { levelsAt } from "./levels.js";
 
-const LABEL = 20;
+const LABEL = 34; // for the name of the axis and its numbers
+const NAME = 9; // from the edge to the middle of the name
 const GAP = 6;
 const ROOMY = 6; // CSS pixels of a square; larger ones must fit into TALL together
 const TALL = 296;
-const FADE = 0.45; // of what is left to see, per token
-const TRAIL = 4;
 
 export class HeadsView {
   // `choose(layer, head)` is called when the user picks a tile; without it the view is only looked at.
@@ -37,9 +37,10 @@ export class HeadsView {
     const { layers, heads, slots, columns, rows, cell, left, tileWidth, tileHeight } = this.shape;
     const context = prepare(this.canvas, LABEL + layers * (tileHeight + GAP));
     const palette = colors();
-    const levels = this.#levels(branch, position, layers * heads * slots);
+    const levels = levelsAt(branch, position);
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = palette.soft;
+    this.#nameAxes(context);
     for (let layer = 0; layer < layers; ++layer) {
       const y = LABEL + layer * (tileHeight + GAP);
       context.textAlign = "right";
@@ -56,11 +57,23 @@ export class HeadsView {
         context.strokeRect(x - 0.5, y - 0.5, tileWidth + 1, tileHeight + 1);
         if (layer === 0) {
           context.textAlign = "center";
-          context.fillText(head + 1, x + tileWidth / 2, LABEL / 2 - 1);
+          context.fillText(head + 1, x + tileWidth / 2, LABEL - 9);
         }
       }
     }
     if (chosen) this.#mark(context, palette.accent, ...chosen);
+  }
+
+  #nameAxes(context) {
+    const { layers, heads, left, tileWidth, tileHeight } = this.shape;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText("head", left + (heads * (tileWidth + GAP) - GAP) / 2, NAME);
+    context.save();
+    context.translate(left - LABEL + NAME, LABEL + (layers * (tileHeight + GAP) - GAP) / 2);
+    context.rotate(-Math.PI / 2);
+    context.fillText("layer", 0, 0);
+    context.restore();
   }
 
   #mark(context, color, layer, head) {
@@ -89,17 +102,5 @@ export class HeadsView {
     const head = Math.floor((x - left) / (tileWidth + GAP));
     const layer = Math.floor((y - LABEL) / (tileHeight + GAP));
     return head >= 0 && head < heads && layer >= 0 && layer < layers ? [layer, head] : null;
-  }
-
-  // 0..255 for every slot: the write of the last token, or what is left of an earlier one.
-  #levels(branch, position, count) {
-    const brightness = branch.brightness();
-    const levels = new Uint8Array(count);
-    for (let age = 0, weight = 1; age < TRAIL && age < position; ++age, weight *= FADE) {
-      const write = branch.tokens[position - 1 - age].write;
-      if (!write) continue;
-      for (let i = 0; i < count; ++i) levels[i] = Math.max(levels[i], brightness[write[i]] * weight);
-    }
-    return levels;
   }
 }

@@ -1,6 +1,6 @@
-// The tokens of a branch as text, each underlined by its novelty.
+// The tokens of a branch as text, each word underlined by its novelty.
 
-import { shownText } from "./token.js";
+import { shownText, wordNovelty } from "./token.js";
 
 const QUIET = 0.05; // of the tokens are below the range of the underline's colours, and as many above
 
@@ -37,6 +37,7 @@ export class TextView {
       this.spans = [];
       this.marked = 0;
       this.branch = branch;
+      container.classList.toggle("wordwise", branch.wordwise);
       this.version = branch.version;
     }
     for (let i = this.spans.length; i < branch.tokens.length; ++i) this.#add(i);
@@ -64,7 +65,7 @@ export class TextView {
 
   // Sets the range of the colours and returns it, or null when no token has a novelty.
   setRange(branches) {
-    const values = branches.flatMap((branch) => branch.tokens.slice(-RECENT).map((token) => token.meanNovelty));
+    const values = branches.flatMap((branch) => branch.tokens.slice(-RECENT).map(wordNovelty));
     const known = values.filter((value) => value !== null).sort((a, b) => a - b);
     if (known.length === 0) return null;
     const low = known[Math.floor(QUIET * (known.length - 1))];
@@ -81,9 +82,18 @@ export class TextView {
     span.textContent = shownText(this.branch.tokens, i);
     span.className = token.prompt ? "token prompt" : "token";
     if (span.textContent.includes("\n")) span.classList.add("break");
-    if (token.meanNovelty === null) span.classList.add("plain");
-    else span.style.setProperty("--value", token.meanNovelty);
     this.container.append(span);
     this.spans.push(span);
+    this.#underline(i);
+  }
+
+  // The whole word of tokens[i], which the token may have made newer or less so.
+  #underline(i) {
+    const { tokens } = this.branch;
+    const value = wordNovelty(tokens[i]);
+    for (let j = i; j >= 0 && tokens[j].word === tokens[i].word; --j) {
+      this.spans[j].classList.toggle("plain", value === null);
+      this.spans[j].style.setProperty("--value", value ?? 0);
+    }
   }
 }

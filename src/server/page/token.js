@@ -10,9 +10,13 @@ function unpacked(base64) {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-// What the server sends for a token, unpacked: `write` has a byte for every slot of every head of every layer, 255
-// for one that was rewritten entirely; `novelty` has a number for every head of every layer. Both are null where the
-// model has no memory.
+// The part of a slot's length that a byte of `write` stands for: its scale is logarithmic.
+export function writeShare(byte) {
+  return 10 ** ((4 * byte) / 255 - 3);
+}
+
+// What the server sends for a token, unpacked: `write` has a byte for every slot of every head of every layer (see
+// writeShare); `novelty` has a number for every head of every layer. Both are null where the model has no memory.
 export function readToken(sent) {
   const novelty = sent.memory ? sent.memory.novelty.flat() : null;
   return {
@@ -21,8 +25,14 @@ export function readToken(sent) {
     prompt: sent.prompt === true,
     write: sent.memory ? unpacked(sent.memory.write) : null,
     novelty,
+    word: null, // what the token shares with the others of its word
     meanNovelty: novelty ? novelty.reduce((sum, value) => sum + value, 0) / novelty.length : null,
   };
+}
+
+// The novelty that the token's word is underlined by, or null.
+export function wordNovelty({ word }) {
+  return word.known > 0 ? word.sum / word.known : null;
 }
 
 // The text to show for tokens[i]. A character that is split among tokens is shown with the last of them.
