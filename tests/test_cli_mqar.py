@@ -1,6 +1,7 @@
 """`lattice mqar` and `lattice inspect RUN --text`: a sweep that resumes, examples, and the memory's page."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -82,6 +83,8 @@ def test_the_microscope(tmp_path):
     report = json.loads(ok("inspect", tmp_path / "run", "--text", "-", "--json", stdin=text))
     assert "".join(report["tokens"]) == text and report["layer_count"] == 1
     head = report["layers"][0]["heads"][0]
+    heads = re.findall(r"^ +(\d+) +(\d+) +\d\.", table, re.M)
+    assert heads[0] == ("1", "1") and report["layers"][0]["layer"] == head["head"] == 0, "from 1 for people, from 0 in JSON"
     assert len(head["write"]) == len(text) and len(head["write"][0]) == report["slots"]
     assert head["snapshots"][-1]["token"] == len(text) - 1
     page = (tmp_path / "memory.html").read_text()

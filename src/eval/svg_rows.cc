@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kNames = 200, kPanel = 340, kNote = 64, kRow = 24, kTitle = 36, kKey = 20, kHeading = 30,
                  kBottom = 50, kRight = 12;
+constexpr double kNoteWidth = 44;  // of a value, about
 constexpr size_t kColumns = 2;
 // A row is off the scale when it is this many inner halves away, if there are enough rows to tell.
 constexpr double kFar = 6;
@@ -63,36 +64,60 @@ Axis AxisOf(const RowsPanel& panel, const std::vector<bool>& off_scale, double f
   return MakeAxis(low, high, from, to, false);
 }
 
+// A note that begins or ends at `x`; `from` and `to` are what it covers.
+struct Note {
+  double from, to;
+  std::string svg;
+
+  bool Covers(double x) const { return x > from - 8 && x < to + 8; }
+};
+
+Note NoteBehind(double x, double y, const std::string& text) {
+  return {x, x + kNoteWidth, SvgText(x, y + 4, "tick", text)};
+}
+
+Note NoteBefore(double x, double y, const std::string& text) {
+  return {x - kNoteWidth, x, SvgText(x, y + 4, "tick end", text)};
+}
+
+// The note stands inside of the panel, unless the ring is there.
 std::string DrawArrow(const Spread& row, const Axis& x, double y, size_t colour) {
   const bool right = row.middle > x.high;
   const double tip = right ? x.to + 6 : x.from - 6, back = right ? tip - 9 : tip + 9;
-  return StrCat("<path class=\"c", colour, "\" d=\"M", SvgAt(back), " ", SvgAt(y - 5), " L", SvgAt(tip), " ",
-                SvgAt(y), " L", SvgAt(back), " ", SvgAt(y + 5), " Z\"/>\n",
-                SvgText(right ? back - 6 : back + 6, y + 4, right ? "tick end" : "tick", row.note),
-                row.reference ? Circle(colour, "ring", x(*row.reference), y) : "");
+  std::string out = StrCat("<path class=\"c", colour, "\" d=\"M", SvgAt(back), " ", SvgAt(y - 5), " L",
+                           SvgAt(tip), " ", SvgAt(y), " L", SvgAt(back), " ", SvgAt(y + 5), " Z\"/>\n");
+  Note note = right ? NoteBefore(back - 6, y, row.note) : NoteBehind(back + 6, y, row.note);
+  if (row.reference) {
+    const double ring = x(*row.reference);
+    out += Circle(colour, "ring", ring, y);
+    if (right && note.Covers(ring)) note = NoteBehind(tip + 4, y, row.note);
+  }
+  return out + note.svg;
 }
 
-// The value stands behind everything its row has, so that it is not taken for a part of the next panel.
+// The note stands beside the dots of its row, so that it is not taken for a part of the next panel: behind
+// them, or before them where the ring is in the way.
 std::string DrawRow(const Spread& row, const Axis& x, double y, size_t colour) {
   const std::vector<double> values = Finite(row);
   std::string out;
-  double end = x.from;
   if (values.size() > 1) {
     out += Line(StrCat("c", colour, " range"), x(values.front()), y, x(values.back()), y);
     for (const double value : values)
       out += Line(StrCat("c", colour, " range"), x(value), y - 4, x(value), y + 4);
   }
+  double first = x.from, last = x.from;
   if (!values.empty() && std::isfinite(row.middle)) {
     out += Circle(colour, "dot", x(row.middle), y);
-    end = std::max(x(values.back()), x(row.middle)) + 5;
+    first = std::min(x(values.front()), x(row.middle)) - 5;
+    last = std::max(x(values.back()), x(row.middle)) + 5;
   }
+  Note note = NoteBehind(last + 6, y, row.note);
   if (row.reference) {
-    const double at = x(*row.reference);
-    out += Circle(colour, "ring", at, y);
-    constexpr double kNoteWidth = 54;  // a ring further away leaves room for the note
-    if (at < end + kNoteWidth) end = std::max(end, at + 5);
+    const double ring = x(*row.reference);
+    out += Circle(colour, "ring", ring, y);
+    if (note.Covers(ring)) note = NoteBefore(first - 6, y, row.note);
   }
-  return out + SvgText(end + 6, y + 4, "tick", row.note);
+  return out + note.svg;
 }
 
 std::string DrawPanel(const RowsPanel& panel, std::span<const RowName> names, double left, double top,

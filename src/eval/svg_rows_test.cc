@@ -56,6 +56,19 @@ TEST(SvgRows, WhatOthersFoundIsARing) {
                        {"class=\"c1 ring\"", ">explained<", ">8<"}));
 }
 
+TEST(SvgRows, AValueDoesNotStandOnTheRing) {
+  const std::vector<RowName> names = {{"a"}, {"b"}, {"c"}, {"d"}, {"e"}, {"far"}};
+  RowsPanel panel{"here", "%", {}};
+  for (const double value : {0.0, 0.1, 0.2, 0.3}) panel.rows.push_back({{value}, value, "clear", value + 9});
+  panel.rows.push_back({{0, 0.4}, 0.4, "moved", 1.5});
+  panel.rows.push_back({{22}, 22, "far off", 9.5});
+  const std::string svg = SvgRows("t", "", names, std::vector<RowsPanel>{panel});
+  const double zero = PlaceOf(svg, "0");
+  EXPECT_GT(PlaceOf(svg, "clear"), zero);
+  EXPECT_LT(PlaceOf(svg, "moved"), zero + 1) << "before the dots; text ends there";
+  EXPECT_GT(PlaceOf(svg, "far off"), 476) << "behind the arrow, outside of the axis";
+}
+
 TEST(SvgRows, RefusesRowsWithoutNames) {
   const std::vector<RowName> names = {{"a"}};
   EXPECT_THROW(SvgRows("t", "", names, std::vector<RowsPanel>{{"p", "x", {}}}), Error);

@@ -19,7 +19,7 @@ figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radiu
 h3{font-size:15px;margin:0;font-weight:600}h3 small{font-weight:400;color:var(--soft)}
 .legend{font-size:12.5px;color:var(--soft);min-height:20px;display:flex;flex-wrap:wrap;gap:2px 14px}
 .legend b{color:var(--ink);font-weight:600}.legend .sample{display:inline-block;width:22px;height:8px;margin:0 5px 1px 0}
-svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule);stroke-width:1}.tick{fill:var(--soft);font-size:10.5px}
+svg{width:100%;height:auto;display:block}figure{overflow-x:auto}figure>svg[width]{min-width:600px}.grid{stroke:var(--rule);stroke-width:1}.tick{fill:var(--soft);font-size:10.5px}
 .line{fill:none;stroke-width:1.3;stroke-linejoin:round}.strong{stroke-width:2.4}.dashed{stroke-dasharray:6 3.5}
 .table{overflow-x:auto}table{border-collapse:collapse;margin:14px 0 18px;font-variant-numeric:tabular-nums}
 th,td{text-align:right;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);vertical-align:baseline}

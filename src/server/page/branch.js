@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { readToken } from "./token.js";
 
-const STAND_OUT = 1.5;
+const STAND_OUT = 2;
 const FAINT = 0.1; // of all writes are as pale as none
 const STRONGEST = 0.001; // of all writes are as strong as can be shown
 const MOST_TRACED = 2 ** 28; // bytes of the writes of one prompt
