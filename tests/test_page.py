@@ -211,6 +211,8 @@ def test_on_a_phone_the_memory_is_in_sight_while_text_appears(page):
     page.run("document.getElementById('stop').click()")
     page.until("!document.getElementById('go').disabled")
     assert shades(page, "#strip") > 20
+    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "long positions do not widen the page"
+    assert page.run("document.querySelector('.scrub output').scrollWidth <= document.querySelector('.scrub output').clientWidth")
     page.show(1400, 900)
     assert page.run("document.getElementById('strip').clientHeight") == 0, "beside the text there is the real thing"
 
