@@ -15,7 +15,7 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OWN_COMMANDS = ["test", "bench", "doctor", "setup", "format", "clean"]
+OWN_COMMANDS = ["test", "bench", "doctor", "torture", "setup", "format", "clean"]
 
 
 def run(launcher, *args, **options):

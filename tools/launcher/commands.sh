@@ -138,6 +138,13 @@ command_serve() {
   exec "$ROOT/build/release/bin/lattice-run" serve "$@"
 }
 
+command_torture() {
+  usage_if_asked "Usage: ./lattice torture serve [--quick] [--only NAME] [--list] [more, see ./lattice torture serve --help]
+Attacks a server on loopback and checks what it promises meanwhile. Example: ./lattice torture serve --quick" "${1:---help}"
+  prepare release
+  exec "$PYTHON" "$ROOT/tools/torture" "$@"
+}
+
 command_doctor() {
   # shellcheck source=tools/launcher/doctor.sh
   source "$ROOT/tools/launcher/doctor.sh"

@@ -1,0 +1,81 @@
+"""Small untrained models, written as checkpoints (docs/checkpoint-format.md) without torch.
+
+Weights are large, so that differences do not hide behind small activations. The end of text has a zero row in the
+head: greedy texts go on until they have the tokens that were asked for.
+"""
+
+import hashlib
+import json
+import random
+import struct
+from pathlib import Path
+
+from torture.safetensors import Tensor, pack
+
+VOCABULARY = 257  # bytes and the end of text
+END_OF_TEXT = 256
+CONV = 4
+WEIGHT = 0.2
+
+# Tensors of one block by their shapes in letters, as the table in docs/checkpoint-format.md has them.
+FEED_FORWARD = {"ffn_norm.weight": "C", "ffn.gate.weight": "FC", "ffn.up.weight": "FC", "ffn.down.weight": "CF"}
+MEMORY_BLOCK = {
+    "pre_norm.weight": "C", "pre_conv.weight": "CW", "pre_conv.bias": "C", "mix_norm.weight": "C",
+    "mixer.qk.weight": "SC", "mixer.conv_q.weight": "SW", "mixer.conv_q.bias": "S", "mixer.conv_k.weight": "SW",
+    "mixer.conv_k.bias": "S", "mixer.v.weight": "CC", "mixer.gate.weight": "CC", "mixer.gamma.weight": "HC",
+    "mixer.gamma.bias": "H", "mixer.mu.weight": "HC", "mixer.mu.bias": "H", "mixer.state0": "HMD",
+    "mixer.out_norm.weight": "C", "mixer.out_norm.bias": "C", "mixer.out.weight": "CC", **FEED_FORWARD}
+ATTENTION_BLOCK = {"mix_norm.weight": "C", "mixer.q.weight": "CC", "mixer.k.weight": "CC", "mixer.v.weight": "CC",
+                   "mixer.out.weight": "CC", **FEED_FORWARD}
+
+# What the attacks are run on: a recurrent memory, and a transformer, whose state grows with the text.
+CONFIGS = {
+    "memory": dict(mixer="lattice_dec", layers=2, width=64, heads=2, slots=32),
+    "transformer": dict(mixer="transformer", layers=2, width=128, heads=2),
+}
+
+
+def _values(count, name, draw):
+    if name.endswith("norm.weight"):
+        return [1.0] * count
+    if name.endswith(".bias"):
+        return [0.0] * count
+    return [draw.gauss(0, WEIGHT) for _ in range(count)]
+
+
+def _tensor(name, shape, draw):
+    count = 1
+    for extent in shape:
+        count *= extent
+    values = _values(count, name, draw)
+    if name == "head.weight":
+        width = shape[1]
+        values[END_OF_TEXT * width:(END_OF_TEXT + 1) * width] = [0.0] * width
+    return Tensor(list(shape), struct.pack(f"<{count}f", *values))
+
+
+def _tensors(config):
+    width, heads = config["width"], config["heads"]
+    slots = config.get("slots", width // heads)
+    extent = dict(C=width, H=heads, M=slots, D=width // heads, S=heads * slots, W=CONV, F=config["hidden"])
+    draw = random.Random(7)
+    shapes = {"embed.weight": (VOCABULARY, width), "final_norm.weight": (width,), "head.weight": (VOCABULARY, width)}
+    block = ATTENTION_BLOCK if config["mixer"] == "transformer" else MEMORY_BLOCK
+    for layer in range(config["layers"]):
+        for name, letters in block.items():
+            shapes[f"blocks.{layer}.{name}"] = tuple(extent[letter] for letter in letters)
+    return {name: _tensor(name, shape, draw) for name, shape in shapes.items()}
+
+
+def write_model(kind, directory):
+    """Writes the checkpoint of CONFIGS[kind] into `directory` and returns its path."""
+    path = Path(directory)
+    path.mkdir(parents=True, exist_ok=True)
+    config = dict(CONFIGS[kind], hidden=2 * CONFIGS[kind]["width"], vocab_size=VOCABULARY, tie_embedding=False)
+    head = dict(architectures=["LatticeForCausalLM"], model_type="lattice", torch_dtype="float32")
+    (path / "config.json").write_text(json.dumps({**head, **config}))
+    (path / "model.safetensors").write_bytes(pack(_tensors(config)))
+    tokenizer = dict(kind="bytes", vocab_size=VOCABULARY, bos_id=-1, eos_id=END_OF_TEXT, eot_id=END_OF_TEXT,
+                     hash=hashlib.sha256(b"bytes").hexdigest())
+    (path / "lattice_tokenizer.json").write_text(json.dumps(tokenizer))
+    return path
