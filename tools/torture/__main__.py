@@ -30,8 +30,10 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="small numbers and no soak: a minute or two")
     parser.add_argument("--minutes", type=float, default=30, help="of the soak (default 30)")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (default 1)")
-    parser.add_argument("--only", action="append", metavar="NAME", choices=sorted(ATTACKS), help="this attack; may be repeated")
-    parser.add_argument("--program", type=Path, default=RUNNER, help="a lattice-run to attack, e.g. build/asan/bin/lattice-run")
+    parser.add_argument("--only", action="append", metavar="NAME", choices=sorted(ATTACKS),
+                        help="this attack; may be repeated")
+    parser.add_argument("--program", type=Path, default=RUNNER,
+                        help="a lattice-run to attack, e.g. build/asan/bin/lattice-run")
     parser.add_argument("--list", action="store_true", help="list the attacks with their promises")
     parser.add_argument("--json", action="store_true", help="results as JSON")
     options = parser.parse_args()

@@ -23,8 +23,8 @@ class Progress:
 
     def after(self, result):
         bound = result.start_mib + result.bound_mib
-        print(COLUMNS.format(result.name, result.outcome, f"{result.peak_mib:.0f}", f"{bound:.0f}" if result.start_mib else "-",
-                             f"{result.seconds:.1f}"), file=self.out, flush=True)
+        memory = (f"{result.peak_mib:.0f}", f"{bound:.0f}") if result.start_mib else ("-", "-")
+        print(COLUMNS.format(result.name, result.outcome, *memory, f"{result.seconds:.1f}"), file=self.out, flush=True)
         for reason in result.reasons:
             print(textwrap.indent(textwrap.shorten(reason, 400), "    "), file=self.out, flush=True)
         return result
@@ -34,9 +34,9 @@ class Progress:
         skipped = [result.name for result in results if result.outcome == "skipped"]
         kept = len(results) - len(broken) - len(skipped)
         if self.as_json:
-            print(json.dumps(dict(torture="serve", program=str(program.path), sanitizer=program.sanitizer, seed=options.seed,
-                                  quick=options.quick, kept=kept, broken=broken, skipped=skipped,
-                                  attacks=[result.as_dict() for result in results]), indent=1))
+            about = dict(torture="serve", program=str(program.path), sanitizer=program.sanitizer, seed=options.seed,
+                         quick=options.quick, kept=kept, broken=broken, skipped=skipped)
+            print(json.dumps(dict(about, attacks=[result.as_dict() for result in results]), indent=1))
         seconds = sum(result.seconds for result in results)
         print(f"{kept} promises kept, {len(broken)} broken, {len(skipped)} skipped in {seconds:.0f} s"
               + (f": {' '.join(broken)}" if broken else ""), file=self.out)

@@ -69,12 +69,12 @@ def request(method, path, body=None, headers=(), key=None):
     return head(method, path, {"Content-Type": kind, "Content-Length": len(content), **headers}) + content
 
 
-def read_bytes(link, seconds, most=1 << 26, until=None):
-    """What comes until the other side closes, `until` occurs, `most` bytes are there, or time is up.
+def read_bytes(link, seconds, most=1 << 26, until=None, before=b""):
+    """`before` and what comes until the other side closes, `until` occurs, `most` bytes are there, or time is up.
 
     Returns (bytes, whether the other side closed).
     """
-    content, deadline = bytearray(), time.monotonic() + seconds
+    content, deadline = bytearray(before), time.monotonic() + seconds
     while len(content) < most:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -147,12 +147,11 @@ def read_answer(link, seconds=30.0):
     answer, _ = parse(content)
     if answer is None or answer.complete or closed:
         return answer or Answer()
-    left = deadline - time.monotonic()
-    if answer.headers.get("transfer-encoding", "").lower() == "chunked":
-        more, _ = read_bytes(link, left, until=b"\r\n0\r\n\r\n")
-    else:
-        more, _ = read_bytes(link, left, most=int(answer.headers["content-length"]) - len(answer.body))
-    return parse(content + more)[0]
+    chunked = answer.headers.get("transfer-encoding", "").lower() == "chunked"
+    missing = 1 << 30 if chunked else int(answer.headers["content-length"]) - len(answer.body)
+    content, _ = read_bytes(link, deadline - time.monotonic(), most=len(content) + missing,
+                            until=b"\r\n0\r\n\r\n" if chunked else None, before=content)
+    return parse(content)[0]
 
 
 def exchange(port, content, seconds=30.0, source=ATTACKER):

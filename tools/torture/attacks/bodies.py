@@ -31,8 +31,8 @@ SHAPES = {
 }
 
 
-@attack("json-in-linear-time", f"every shape of JSON is read or refused within {CPU_SECONDS:g} s of computing, and its client "
-        "gets an answer", memory_mib=1024, after_mib=256, wait_seconds=0)
+@attack("json-in-linear-time", f"every shape of JSON is read or refused within {CPU_SECONDS:g} s of computing, and its "
+        "client gets an answer", memory_mib=1024, after_mib=256, wait_seconds=0)
 def json_in_linear_time(scene):
     size = scene.choose(2 * MIB, 8 * MIB - 64)
     for title, make in SHAPES.items():

@@ -8,8 +8,8 @@ from torture.registry import attack
 SERVED_WITHIN = 6.0
 
 
-@attack("many-texts-for-one", f"four requests for 128 endless texts each do not shut out others: a correct client is served within "
-        f"{SERVED_WITHIN:g} s", memory_mib=512, wait_seconds=SERVED_WITHIN)
+@attack("many-texts-for-one", f"four requests for 128 endless texts each do not shut out others: a correct client is "
+        f"served within {SERVED_WITHIN:g} s", memory_mib=512, wait_seconds=SERVED_WITHIN)
 def many_texts_for_one(scene):
     deadline = time.monotonic() + scene.scaled(SERVED_WITHIN + scene.choose(1, 30))
     body = dict(prompt="mine", n=128, max_tokens=60000, temperature=0, stream=True)
@@ -51,13 +51,13 @@ def hold(scene, seconds, head):
         links = open_links
 
 
-@attack("silent-connections", f"1,100 connections that say nothing, kept up: a correct client is served within {SERVED_WITHIN:g} s",
-        memory_mib=256, wait_seconds=SERVED_WITHIN)
+@attack("silent-connections", f"1,100 connections that say nothing, kept up: a correct client is served within "
+        f"{SERVED_WITHIN:g} s", memory_mib=256, wait_seconds=SERVED_WITHIN)
 def silent_connections(scene):
     hold(scene, SERVED_WITHIN + scene.choose(1, 60), b"")
 
 
-@attack("half-sent-connections", f"1,100 connections with half a head, kept up: a correct client is served within {SERVED_WITHIN:g} s",
-        memory_mib=256, wait_seconds=SERVED_WITHIN)
+@attack("half-sent-connections", f"1,100 connections with half a head, kept up: a correct client is served within "
+        f"{SERVED_WITHIN:g} s", memory_mib=256, wait_seconds=SERVED_WITHIN)
 def half_sent_connections(scene):
     hold(scene, SERVED_WITHIN + scene.choose(1, 60), b"GET /health HTTP/1.1\r\nHost: local")

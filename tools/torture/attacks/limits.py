@@ -5,7 +5,7 @@ import resource
 import time
 
 from torture import proc, wire
-from torture.registry import Skipped, attack, check
+from torture.registry import Broken, Skipped, attack, check
 from torture.stage import PROMPTS, answer_of
 
 CONNECTIONS = 400
@@ -33,7 +33,7 @@ def serves(scene, server, seconds=10.0):
         try:
             if answer_of(server, PROMPTS[0]) == expected[PROMPTS[0]]:
                 return True
-        except Exception:  # refused for now
+        except (Broken, OSError):  # refused for now
             time.sleep(0.1)
     return False
 
@@ -48,11 +48,11 @@ def goes_on(scene, server, what):
           f"{server.errors()[-200:]}")
 
 
-@attack("process-limit", f"with room for 64 threads, {CONNECTIONS} idle connections are taken or refused, and the server goes on",
-        own_servers=True)
+@attack("process-limit", f"with room for 128 threads, {CONNECTIONS} idle connections are taken or refused, and the "
+        "server goes on", own_servers=True)
 def process_limit(scene):
     root = os.geteuid() == 0
-    room = 64 + (0 if root else proc.processes_of(os.geteuid()))
+    room = 128 + (0 if root else proc.processes_of(os.geteuid()))
     try:
         server = scene.start(limits={resource.RLIMIT_NPROC: room}, uid=LONELY_USER if root else None)
     except PermissionError as error:
@@ -61,8 +61,8 @@ def process_limit(scene):
     goes_on(scene, server, "no more threads")
 
 
-@attack("descriptor-limit", f"with 64 descriptors, {CONNECTIONS} idle connections are taken or refused without spinning, and the "
-        "server goes on", own_servers=True)
+@attack("descriptor-limit", f"with 64 descriptors, {CONNECTIONS} idle connections are taken or refused without "
+        "spinning, and the server goes on", own_servers=True)
 def descriptor_limit(scene):
     server = scene.start(limits={resource.RLIMIT_NOFILE: 64})
     idle_connections(scene, server, CONNECTIONS)

@@ -1,9 +1,10 @@
 """SIGTERM while clients do what they can to keep the server busy."""
 
+import threading
 import time
 
 from torture import wire
-from torture.registry import attack, check
+from torture.registry import attack, check, together
 from torture.server import GRACE_SECONDS, STOP_SECONDS
 
 PROMISE = f"ends within the grace time ({GRACE_SECONDS} s) and {STOP_SECONDS:g} s of SIGTERM"
@@ -48,8 +49,8 @@ def stop_while_parsing(scene):
     stop(scene, "bodies being read")
 
 
-@attack("stop-in-overload", f"with four times as many texts as places it {PROMISE}, and what it answers is whole or an error",
-        wait_seconds=0, args=("--batch", 8, "--queue", 24), memory_mib=128)
+@attack("stop-in-overload", f"with four times as many texts as places it {PROMISE}, and what it answers is whole or "
+        "an error", wait_seconds=0, args=("--batch", 8, "--queue", 24), memory_mib=128)
 def stop_in_overload(scene):
     links = []
     for i in range(40):
@@ -57,4 +58,14 @@ def stop_in_overload(scene):
         body = dict(prompt=f"running {i}", max_tokens=60000, temperature=0, stream=i % 2 == 0)
         wire.send(links[-1], wire.request("POST", "/v1/completions", body))
     scene.server.wait_for(lambda m: m["lattice_generated_tokens_total"] > 100, 5)
+    told = []
+    readers = [lambda link=link: wire.read_bytes(link, 30)[0] for link in links]
+    reading = threading.Thread(target=lambda: told.extend(together(readers)))
+    reading.start()
     stop(scene, "overload")
+    reading.join()
+    for received in told:
+        answer, _ = wire.parse(received or b"")
+        status = answer.status if answer else 0
+        ended = status in (429, 503) or b'"error"' in received or b'"finish_reason":"length"' in received
+        check(ended, f"a text that was running got status {status} and no end: ...{(received or b'')[-100:]!r}")
