@@ -19,7 +19,7 @@ def ask(port, draw):
     """A short or a long text, streamed or not; a refused client waits as it is told, shortened to keep up the load."""
     tokens = draw.choice([4, 8, 16, 200, 400])
     body = dict(prompt=f"question {draw.randrange(1000)} " * draw.choice([1, 1, 20]), max_tokens=tokens, temperature=0,
-                stream=draw.random() < 0.7)
+                stream=draw.random() < 0.3)
     answer = wire.exchange(port, wire.request("POST", "/v1/completions", body), 60)
     if answer.status in (429, 503):
         time.sleep(0.25)
@@ -45,6 +45,7 @@ class LoadProcess:
 
 
 def main():
+    os.nice(10)  # the clock of the correct client matters, not how fast the load is made
     port, kind, threads, seed = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     act, counts, lock = dict(ask=ask, misbehave=misbehave)[kind], {}, threading.Lock()
 

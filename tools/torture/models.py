@@ -16,6 +16,7 @@ VOCABULARY = 257  # bytes and the end of text
 END_OF_TEXT = 256
 CONV = 4
 WEIGHT = 0.2
+PERIOD = 4093
 
 # Tensors of one block by their shapes in letters, as the table in docs/checkpoint-format.md has them.
 FEED_FORWARD = {"ffn_norm.weight": "C", "ffn.gate.weight": "FC", "ffn.up.weight": "FC", "ffn.down.weight": "CF"}
@@ -31,7 +32,7 @@ ATTENTION_BLOCK = {"mix_norm.weight": "C", "mixer.q.weight": "CC", "mixer.k.weig
 # What the attacks are run on: a recurrent memory, and a transformer, whose state grows with the text.
 CONFIGS = {
     "memory": dict(mixer="lattice_dec", layers=2, width=64, heads=2, slots=32),
-    "transformer": dict(mixer="transformer", layers=2, width=128, heads=2),
+    "transformer": dict(mixer="transformer", layers=4, width=256, heads=4),
 }
 
 
@@ -40,7 +41,9 @@ def _values(count, name, draw):
         return [1.0] * count
     if name.endswith(".bias"):
         return [0.0] * count
-    return [draw.gauss(0, WEIGHT) for _ in range(count)]
+    # A row of random numbers of an odd length, again and again: as good here, and a hundred times as fast.
+    row = [draw.gauss(0, WEIGHT) for _ in range(min(count, PERIOD))]
+    return (row * (count // PERIOD + 1))[:count]
 
 
 def _tensor(name, shape, draw):

@@ -30,6 +30,7 @@ class Witness:
         self.port, self.key, self.expected = port, key, expected
         self.lock = threading.Lock()
         self.served, self.refused, self.longest, self.last = 0, 0, 0.0, time.monotonic()
+        self.first = threading.Event()  # set by the first right answer
         self.failed, self.wrong, self.gaps, self.refusals = [], [], [], []
 
     def figures(self):
@@ -59,6 +60,7 @@ class Witness:
                 self.served += 1
                 self.longest, self.last = max(self.longest, now - self.last), now
                 self.gaps += gaps
+                self.first.set()
 
     def read(self, link, stream):
         """(status, text, whether it came to its end, seconds between the pieces of a stream)."""
@@ -100,6 +102,7 @@ class WitnessProcess:
                                         stdout=subprocess.PIPE, text=True)
         self.process.stdin.write(json.dumps(expected) + "\n")
         self.process.stdin.flush()
+        self.process.stdout.readline()  # it has got its first answer
 
     def finish(self):
         return json.loads(self.process.communicate(timeout=60)[0])
@@ -108,6 +111,8 @@ class WitnessProcess:
 def main():
     witness = Witness(int(sys.argv[1]), sys.argv[2], json.loads(sys.stdin.readline()))
     threading.Thread(target=witness.run, daemon=True).start()
+    witness.first.wait(60)
+    print("ready", flush=True)
     sys.stdin.read()
     print(json.dumps(witness.figures()), flush=True)
     os._exit(0)

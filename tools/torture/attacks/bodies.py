@@ -79,7 +79,7 @@ def wrong_bodies(scene):
              b'{"tokens": 3}', b'{"tokens": [-1]}', b'{"tokens": [1e99]}', b'{"position": -1}', b'{"position": "x"}',
              b'{"prompt": {}}', b'{"messages": {}}', b'{"unknown": 1}', b'{"prompt": "a", "n": 129}', b"\0" * 100,
              b'{"prompt": [[1], "a"]}', b'{"prompt": "a", "max_tokens": -1}', b'{"prompt": "a", "temperature": 1e999}',
-             b'{"prompt": "a", "seed": 99999999999999999999}', b'{"prompt": "a"} {}', b'\xef\xbb\xbf{}']
+             b'{"prompt": "a", "seed": 99999999999999999999}', b'{"prompt": "a"} {}']
     for path, methods in paths.items():
         if "post" not in methods:
             continue
@@ -101,4 +101,5 @@ def name_not_utf8(scene):
             answer = wire.exchange(server.port, wire.request("POST", "/v1/completions", body))
         except OSError as error:
             answer = wire.Answer(body=str(error).encode())
-        check(server.alive() and answer.status == 200, f"stream={stream}: status {answer.status}, {server.errors()[-200:]}")
+        whole = answer.status == 200 and answer.complete
+        check(whole, f"stream={stream}: status {answer.status}, cut off: {server.errors()[-200:]}")

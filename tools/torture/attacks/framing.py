@@ -30,7 +30,6 @@ AMBIGUOUS = {
     "a coding before chunked": POST + TE + b"gzip, chunked\r\n\r\n" + CHUNKED,
     "a coding behind chunked": POST + TE + b"chunked, gzip\r\n\r\n" + CHUNKED,
     "a vertical tab behind chunked": POST + TE + b"chunked\x0b\r\n\r\n" + CHUNKED,
-    "chunks in HTTP/1.0": POST.replace(b"HTTP/1.1", b"HTTP/1.0") + TE + b"chunked\r\n\r\n" + CHUNKED,
     "a folded header": POST + b"X: a\r\n b\r\nContent-Length: 12\r\n\r\n" + BODY,
     "a folded Transfer-Encoding": POST + b"Transfer-Encoding:\r\n chunked\r\n\r\n" + CHUNKED,
     "a bare LF between headers": POST + b"X: a\nContent-Length: 12\r\n\r\n" + BODY,
@@ -83,7 +82,7 @@ def well_formed_framing(scene):
     odd = {
         "chunks": POST + close + TE + b"chunked\r\n\r\n" + CHUNKED,
         "small chunks": POST + close + TE + b"chunked\r\n\r\n" + b"".join(b"1\r\n%c\r\n" % c for c in BODY) + b"0\r\n\r\n",
-        "names in capitals": POST.replace(b"Host", b"HOST").replace(b"Content-Type", b"CONTENT-TYPE") + close.upper()
+        "names in capitals": POST.replace(b"Host", b"HOST").replace(b"Content-Type", b"CONTENT-TYPE") + b"CONNECTION: close\r\n"
         + b"CONTENT-LENGTH: 12\r\n\r\n" + BODY,
         "no space behind the colon": POST + close + b"Content-Length:12\r\n\r\n" + BODY,
     }
@@ -113,7 +112,7 @@ def oversize_heads(scene):
         answers, closed = told(scene, content, seconds=3.0)
         statuses = [answer.status for answer in answers]
         # A server that closes before it has read everything may lose its answer to a reset: none is right, too.
-        refused = closed and all(400 <= status < 500 for status in statuses)
+        refused = all(400 <= status < 500 for status in statuses) and (statuses or closed)
         return None if refused else f"got {statuses}{'' if closed else ' and an open connection'}"
 
     check_all(heads, judge, scene.scaled(30))

@@ -3,12 +3,14 @@
 import os
 import resource
 import time
+from functools import partial
 
 from torture import proc, wire
-from torture.registry import Broken, Skipped, attack, check
+from torture.registry import Broken, Skipped, attack, check, together
 from torture.stage import PROMPTS, answer_of
 
 CONNECTIONS = 400
+ROOM_MIB = (0, 1, 4, 16, 64, 160)
 LONELY_USER = 64321  # no other process counts against its limits
 
 
@@ -77,18 +79,23 @@ def descriptor_limit(scene):
 def memory_limit(scene):
     if scene.stage.program.sanitizer:
         raise Skipped("sanitizers need address space without a limit")
-    limit = 768 * proc.MIB  # of address space, which stacks and arenas of threads count against as well
-    server = scene.start(limits={resource.RLIMIT_AS: limit})
-    links = idle_connections(scene, server, 40)
-    content = wire.request("POST", "/tokenize", dict(text="x" * (8 << 20)))
-    for link in links[:scene.choose(10, 40)]:
-        link.settimeout(5)
-        wire.send(link, content)
-    time.sleep(scene.choose(2.0, 10.0))
-    prompts = [f"a prompt {i} " * 400 for i in range(scene.choose(20, 200))]
-    for prompt in prompts:
-        try:
-            server.call("POST", "/v1/completions", dict(prompt=prompt, n=128, max_tokens=4, logprobs=20), seconds=5)
-        except OSError:
-            continue
-    goes_on(scene, server, "no more memory")
+    server = scene.start()
+    for room in ROOM_MIB:
+        check(serves(scene, server), f"no answer before {room} MiB were left")
+        # Of address space: stacks and arenas of threads count against it as well.
+        limit = proc.virtual_bytes(server.pid) + room * proc.MIB
+        unlimited = resource.prlimit(server.pid, resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        together([partial(burden, server, i) for i in range(scene.choose(12, 48))], scene.scaled(20))
+        check(server.alive(), f"with {room} MiB left the server ended with {server.process.poll()}: {server.errors()[-200:]}")
+        resource.prlimit(server.pid, resource.RLIMIT_AS, unlimited)
+    goes_on(scene, server, "memory is back")
+
+
+def burden(server, i):
+    """One request that needs a good deal of memory, each of another kind."""
+    kinds = [("/tokenize", dict(text="x" * (6 << 20))),
+             ("/v1/completions", dict(prompt=f"prompt {i} " * 500, n=128, max_tokens=8, logprobs=20)),
+             ("/v1/completions", dict(prompt=f"stream {i}", n=64, max_tokens=200, stream=True)),
+             ("/v1/sessions", dict(prompt=f"session {i} " * 2000))]
+    path, body = kinds[i % len(kinds)]
+    server.call("POST", path, body, seconds=10)

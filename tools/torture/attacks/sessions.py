@@ -7,7 +7,7 @@ from torture.proc import MIB
 from torture.registry import attack, check, together
 
 SESSION_MIB = 16
-TOKENS = 4000  # of the transformer's state that is sent again and again: 2 KiB each, 8 MB in all
+TOKENS = 1000  # of the transformer's state that is sent again and again: 8 KiB each, 8 MB in all
 
 
 def session_mib(scene):
@@ -65,11 +65,11 @@ def fork_storm(scene):
 @attack("many-long-texts", "a streamed request for 128 long texts of a transformer, whose states grow, is refused or "
         "stays below 1 GiB", memory_mib=1024, after_mib=512, model="transformer")
 def many_long_texts(scene):
-    prompt = "b" * 8000  # 16 MB of keys and values for each text
+    prompt = "b" * 2000  # 16 MB of keys and values for each text
     link = scene.connect()
     body = dict(prompt=prompt, n=128, max_tokens=4000, temperature=0, stream=True)
     wire.send(link, wire.request("POST", "/v1/completions", body))
-    content, _ = wire.read_bytes(link, scene.scaled(scene.choose(8, 60)), most=scene.choose(1 << 20, 1 << 26))
+    content, _ = wire.read_bytes(link, scene.scaled(scene.choose(30, 60)), most=scene.choose(1 << 18, 1 << 26))
     answers = wire.answers(content)
     status = answers[0].status if answers else 0
     scene.figures["status"] = status

@@ -1,13 +1,9 @@
 """Saved states that were changed before they came back."""
 
 from torture.forged import forge, mutated
-from torture.registry import attack, check
+from torture.registry import Broken, attack, check
 from torture.stage import answer_of
 
-# Beside the prompts of the correct client: these are read by nobody before the attack.
-VICTIMS = [f"a letter to victim {i}: the treasure lies" for i in range(10)]
-# Longer than a block of the prefix cache.
-LONG_VICTIM = "the memory holds what the others have not told it yet. " * 8
 VALUES = {
     "numbers that change the text": lambda i: ((i * 37 % 101) - 50) / 25,
     "numbers near the largest": lambda i: 3e38 if i % 2 else -3e38,
@@ -22,36 +18,66 @@ def load(scene, session, state):
     return answer.status == 200
 
 
-def spread(scene, session, prompt):
-    """Every way in which a session reads a prompt, so that the state behind it might be kept for others."""
-    path = f"/v1/sessions/{session}"
-    fork = scene.call("POST", path + "/fork").json()["id"]
-    rewound = scene.call("POST", path + "/fork").json()["id"]
-    scene.call("POST", path + "/append", dict(text=prompt, trace=True))
-    scene.call("POST", f"/v1/sessions/{fork}/append", dict(text=prompt))
-    scene.call("POST", f"/v1/sessions/{rewound}/append", dict(text=prompt + "!"))
-    scene.call("POST", f"/v1/sessions/{rewound}/rewind", dict(position=0))
-    scene.call("POST", "/v1/completions", dict(session=rewound, prompt=prompt, max_tokens=4, temperature=0, trace=True))
-    for name in (fork, rewound, session):
-        scene.call("DELETE", f"/v1/sessions/{name}")
+def append(scene, session, prompt):
+    scene.call("POST", f"/v1/sessions/{session}/append", dict(text=prompt))
+
+
+def append_traced(scene, session, prompt):
+    scene.call("POST", f"/v1/sessions/{session}/append", dict(text=prompt, trace=True))
+
+
+def append_in_pieces(scene, session, prompt):
+    for piece in (prompt[:3], prompt[3:]):
+        append_traced(scene, session, piece)
+
+
+def complete(scene, session, prompt):
+    body = dict(session=session, prompt=prompt, max_tokens=4, temperature=0, trace=True)
+    scene.call("POST", "/v1/completions", body)
+
+
+def fork_and_append(scene, session, prompt):
+    append_traced(scene, scene.call("POST", f"/v1/sessions/{session}/fork").json()["id"], prompt)
+
+
+def rewind_and_append(scene, session, prompt):
+    append_traced(scene, session, "something else")
+    scene.call("POST", f"/v1/sessions/{session}/rewind", dict(position=0))
+    append_traced(scene, session, prompt)
+
+
+def score(scene, session, prompt):
+    scene.call("POST", "/v1/completions", dict(session=session, prompt=prompt, max_tokens=0, echo=True, logprobs=1))
+
+
+# Every way in which a session reads a prompt, so that the state behind it might be kept for others.
+WAYS = [append, append_traced, append_in_pieces, complete, fork_and_append, rewind_and_append, score]
 
 
 @attack("state-poisoning", "a forged state, loaded at position 0 and continued with another client's prompt, changes "
         "no answer of that client")
 def state_poisoning(scene):
-    expected = scene.expected([*VICTIMS, LONG_VICTIM])
+    plan = [(title, way, length) for title in VALUES for way in WAYS for length in (1, 10)]
+    # Prompts that nobody has read before the attack; the longer ones are longer than a block of the prefix cache.
+    prompts = [f"letter {i} to a victim: the treasure lies " * length for i, (_, _, length) in enumerate(plan)]
+    expected = scene.expected(prompts)
     empty = scene.call("GET", f"/v1/sessions/{scene.new_session()}/state").body
-    taken = 0
-    for title, value in VALUES.items():
-        forged = forge(empty, value)
-        for prompt in expected:
-            session = scene.new_session()
-            if load(scene, session, forged):
-                taken += 1
-                spread(scene, session, prompt)
-            check(answer_of(scene.server, prompt) == expected[prompt],
-                  f"after a state of {title} {prompt!r} got another answer")
+    forged = {title: forge(empty, value) for title, value in VALUES.items()}
+    taken, changed = 0, []
+    for (title, way, _), prompt in zip(plan, prompts):
+        session = scene.new_session()
+        if load(scene, session, forged[title]):
+            taken += 1
+            way(scene, session, prompt)
+        try:
+            same = answer_of(scene.server, prompt) == expected[prompt]
+        except Broken as error:
+            same = False
+            scene.figures["error"] = str(error)
+        if not same:
+            changed.append(f"{title} by {way.__name__}")
     scene.figures["forged_states_taken"] = taken
+    check(not changed, f"{len(changed)} of {len(plan)} victims got another answer: {', '.join(changed)}")
 
 
 @attack("state-mutations", "a damaged state is refused with 400, and the session it was sent to stays as it is")
