@@ -28,7 +28,7 @@ def test_every_promise_holds():
     done = torture("--quick", "--json", *(["--program", program] if program else []))
     results = json.loads(done.stdout)
     assert done.returncode == 0 and not results["broken"], done.stderr
-    assert results["kept"] >= len(listed()) - 3  # the soak is not part of --quick; limits may need root
+    assert results["kept"] >= len(listed()) - 4  # without the soak, and where something cannot be tried
 
 
 def test_the_document_has_every_attack_and_its_bound():

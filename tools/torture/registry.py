@@ -29,6 +29,7 @@ class Attack:
     wait_seconds: float           # the correct client is served at least so often; 0: it does not run
     model: str = "memory"
     args: tuple = ()              # of the server
+    where_known: dict = field(default_factory=dict)  # more of them, {option: value}, for servers that have the option
     key: str | None = None
     long_only: bool = False       # not part of --quick
     own_servers: bool = False     # the attack starts what it needs with scene.start

@@ -24,12 +24,18 @@ class Program:
     """The program under test, and what a sanitizer in it costs."""
 
     def __init__(self, path):
-        self.path = Path(path)
+        self.path, self._help = Path(path), None
         content = self.path.read_bytes()
         self.sanitizer = next((name for mark, name in SANITIZERS.items() if mark in content), "")
         # Sanitizers keep shadows and freed memory, and compute slower: bounds on both are wider under them.
         self.memory = {"asan": 4, "tsan": 8}.get(self.sanitizer, 1)
         self.time = {"asan": 5, "tsan": 15}.get(self.sanitizer, 1)
+
+    def has(self, option):
+        """Whether `serve` has this option."""
+        if self._help is None:
+            self._help = subprocess.run([self.path, "serve", "--help"], capture_output=True, text=True, timeout=60).stdout
+        return option in self._help
 
 
 class Server:

@@ -64,7 +64,8 @@ class Stage:
         ceiling = options.pop("ceiling", 0)
         where = self.directory / f"server-{len(self._servers)}"
         where.mkdir()
-        given = dict(args=attack.args, key=attack.key, **attack.extra)
+        more = [word for item in attack.where_known.items() if self.program.has(item[0]) for word in item]
+        given = dict(args=(*attack.args, *more), key=attack.key, **attack.extra)
         given.update(options)
         server = Server(self.program, self.model(given.pop("model", attack.model)), where, ceiling=ceiling, **given)
         self._servers.append(server)

@@ -63,7 +63,7 @@ def fork_storm(scene):
 
 
 @attack("many-long-texts", "a streamed request for 128 long texts of a transformer, whose states grow, is refused or "
-        "stays below 1 GiB", memory_mib=1024, after_mib=512, model="transformer")
+        "stays within its bound", memory_mib=1024, after_mib=512, model="transformer", where_known={"--running-mib": 512})
 def many_long_texts(scene):
     prompt = "b" * 2000  # 16 MB of keys and values for each text
     link = scene.connect()

@@ -1,9 +1,10 @@
 """Saved states that were changed before they came back."""
 
 from torture.forged import forge, mutated
-from torture.registry import Broken, attack, check
+from torture.registry import Broken, Skipped, attack, check
 from torture.stage import answer_of
 
+TRUST = "--trust-states"
 VALUES = {
     "numbers that change the text": lambda i: ((i * 37 % 101) - 50) / 25,
     "numbers near the largest": lambda i: 3e38 if i % 2 else -3e38,
@@ -57,6 +58,20 @@ WAYS = [append, append_traced, append_in_pieces, complete, fork_and_append, rewi
 @attack("state-poisoning", "a forged state, loaded at position 0 and continued with another client's prompt, changes "
         "no answer of that client")
 def state_poisoning(scene):
+    poison(scene)
+
+
+@attack("trusted-state-poisoning", "the same where the server was told to take states of others (--trust-states)",
+        own_servers=True)
+def trusted_state_poisoning(scene):
+    if not scene.stage.program.has(TRUST):
+        raise Skipped(f"the server takes all states, or has no {TRUST}")
+    scene.server = scene.start(args=(TRUST,))
+    poison(scene)
+    check(scene.figures["forged_states_taken"] > 0, "no forged state was taken")
+
+
+def poison(scene):
     plan = [(title, way, length) for title in VALUES for way in WAYS for length in (1, 10)]
     # Prompts that nobody has read before the attack; the longer ones are longer than a block of the prefix cache.
     prompts = [f"letter {i} to a victim: the treasure lies " * length for i, (_, _, length) in enumerate(plan)]
