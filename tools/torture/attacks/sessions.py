@@ -63,13 +63,14 @@ def fork_storm(scene):
 
 
 @attack("many-long-texts", "a streamed request for 128 long texts of a transformer, whose states grow, is refused or "
-        "stays within its bound", memory_mib=1024, after_mib=512, model="transformer", where_known={"--running-mib": 512})
+        "stays within its bound", memory_mib=1024, after_mib=512, wait_seconds=30.0, model="transformer",
+        where_known={"--running-mib": 512})
 def many_long_texts(scene):
     prompt = "b" * 2000  # 16 MB of keys and values for each text
     link = scene.connect()
     body = dict(prompt=prompt, n=128, max_tokens=4000, temperature=0, stream=True)
     wire.send(link, wire.request("POST", "/v1/completions", body))
-    content, _ = wire.read_bytes(link, scene.scaled(scene.choose(30, 60)), most=scene.choose(1 << 18, 1 << 26))
+    content, _ = wire.read_bytes(link, scene.scaled(scene.choose(30, 60)), most=scene.choose(1 << 14, 1 << 24))
     answers = wire.answers(content)
     status = answers[0].status if answers else 0
     scene.figures["status"] = status

@@ -92,7 +92,7 @@ def poison(scene):
         if not same:
             changed.append(f"{title} by {way.__name__}")
     scene.figures["forged_states_taken"] = taken
-    check(not changed, f"{len(changed)} of {len(plan)} victims got another answer: {', '.join(changed)}")
+    check(not changed, f"{len(changed)} of {len(plan)} victims got another answer: {', '.join(dict.fromkeys(changed))}")
 
 
 @attack("state-mutations", "a damaged state is refused with 400, and the session it was sent to stays as it is")
