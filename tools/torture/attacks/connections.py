@@ -24,7 +24,7 @@ def unread_answers(scene):
 
 
 @attack("unread-streams", "streams that nobody reads stop growing, and end 10 s after the last byte was taken",
-        memory_mib=128, args=("--batch", 64, "--queue", 64))
+        memory_mib=128, args=("--batch", 96, "--queue", 64))
 def unread_streams(scene):
     for i in range(scene.choose(16, 64)):
         link = scene.connect(receive_buffer=4096, source=f"127.0.0.{2 + i % 64}")
@@ -32,7 +32,7 @@ def unread_streams(scene):
     if scene.quick:
         return time.sleep(2)
     freed = scene.server.wait_for(lambda m: m["lattice_running_sequences"] <= 1, 60)
-    check(freed, "streams that nobody reads still run after 60 s")
+    check(freed, "streams that nobody reads still ran after 60 s, or when the server ended")
 
 
 @attack("slow-requests", "heads and bodies that come byte by byte do not hold up others, and end with 408 after 30 s")
