@@ -44,5 +44,6 @@ def mutated(state, draw):
     elif kind == 4:
         content[place:place] = content[place:place + draw.randrange(1, 64)]
     else:
-        content[:8] = draw.choice([0, 1, 2 ** 63, 2 ** 64 - 1, len(content), header - 8, header + 8]).to_bytes(8, "little")
+        length = draw.choice([0, 1, 2 ** 63, 2 ** 64 - 1, len(content), header - 8, header + 8])
+        content[:8] = length.to_bytes(8, "little")
     return bytes(content)

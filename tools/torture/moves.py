@@ -30,7 +30,8 @@ def heavy_json(port, draw):
 
 def unread_stream(port, draw):
     with wire.connect(port, _source(draw), receive_buffer=4096) as link:
-        body = dict(prompt=f"unread {draw.random()}", n=draw.choice([1, 1, 16]), max_tokens=2000, temperature=0, stream=True)
+        body = dict(prompt=f"unread {draw.random()}", n=draw.choice([1, 1, 16]), max_tokens=2000, temperature=0,
+                    stream=True)
         wire.send(link, wire.request("POST", "/v1/completions", body))
         time.sleep(draw.random() * 2)
 

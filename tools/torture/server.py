@@ -34,7 +34,8 @@ class Program:
     def has(self, option):
         """Whether `serve` has this option."""
         if self._help is None:
-            self._help = subprocess.run([self.path, "serve", "--help"], capture_output=True, text=True, timeout=60).stdout
+            command = [self.path, "serve", "--help"]
+            self._help = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
         return option in self._help
 
 
@@ -64,6 +65,7 @@ class Server:
         self.pid = self.process.pid
         threading.Thread(target=self._watch, daemon=True).start()
         self.port = self._port(seconds=20 * program.time)
+        self.start_bytes = proc.resident_bytes(self.pid)  # what bounds on its memory are counted from
 
     def _port(self, seconds):
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)

@@ -94,8 +94,11 @@ class Stage:
         result = Result(attack.name, attack.promise, bound_mib=attack.memory_mib * self.program.memory)
         began = time.monotonic()
         scene = Scene(attack, self, self.seed, self.quick, self.seconds)
+        before = len(self._servers)
         try:
             self._guard(result, *((attack.run, scene) if attack.own_servers else (self._attack, scene, result)))
+            for server in self._servers[before:]:
+                self._judge_end(server, result)
         except Skipped as reason:
             result.outcome, result.reasons = "skipped", [str(reason)]
         finally:
@@ -116,31 +119,29 @@ class Stage:
             result.reasons.append(f"no connection: {error}")
         except (Skipped, KeyboardInterrupt):
             raise
-        except Exception as error:  # an answer of a form that the attack did not expect must not hide the other attacks
+        except Exception as error:  # an answer that the attack did not expect must not hide the other attacks
             place = traceback.extract_tb(error.__traceback__)[-1]
             result.reasons.append(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}")
 
     def _attack(self, scene, result):
         attack, expected = scene.attack, self.answers(scene.attack.model, PROMPTS)
-        bound = result.bound_mib * proc.MIB
         scene.server = server = self.start(attack)
         for prompt in PROMPTS:
             check(answer_of(server, prompt) == expected[prompt], f"before the attack {prompt!r} got another answer")
-        start = proc.resident_bytes(server.pid)
-        server.ceiling = start + CEILING_FACTOR * bound
+        server.start_bytes = proc.resident_bytes(server.pid)
+        server.ceiling = server.start_bytes + CEILING_FACTOR * result.bound_mib * proc.MIB
         witness = WitnessProcess(server.port, attack.key, expected) if attack.wait_seconds else None
         self._guard(result, attack.run, scene)
         scene.close()
         if witness:
             self._guard(result, self._judge_witness, scene, witness.finish())
         if server.alive():
-            self._guard(result, self._judge_after, scene, start, expected)
+            self._guard(result, self._judge_after, scene, expected)
             self._guard(result, self._judge_stop, server)
-        result.start_mib, result.peak_mib = start / proc.MIB, server.peak / proc.MIB
-        self._judge_end(server, start, bound, result.reasons)
 
     def _judge_witness(self, scene, seen):
-        scene.figures.update(served=seen["served"], refused=seen["refused"], longest_wait=round(seen["longest_wait"], 3))
+        scene.figures.update(served=seen["served"], refused=seen["refused"],
+                             longest_wait=round(seen["longest_wait"], 3))
         check(not seen["wrong"], f"a correct client got a wrong answer: {seen['wrong'][:1]}")
         check(not seen["failed"], f"a correct client got no answer: {seen['failed'][:1]}")
         wait = scene.scaled(scene.attack.wait_seconds)
@@ -148,8 +149,8 @@ class Stage:
               f"a correct client was not served for {seen['longest_wait']:.1f} s (bound {wait:g}; served "
               f"{seen['served']}, refused {seen['refused']})")
 
-    def _judge_after(self, scene, start, expected):
-        server, attack = scene.server, scene.attack
+    def _judge_after(self, scene, expected):
+        server, attack, start = scene.server, scene.attack, scene.server.start_bytes
         check(server.wait_for(lambda m: m["lattice_running_sequences"] == m["lattice_waiting_sequences"] == 0,
                               SETTLE_SECONDS), "texts of clients that have gone still run")
         for prompt in PROMPTS[:4]:
@@ -165,15 +166,18 @@ class Stage:
     def _judge_stop(self, server):
         check(server.stop() is not None, "SIGTERM did not end it within the grace time and 2 s")
 
-    def _judge_end(self, server, start, bound, reasons):
+    def _judge_end(self, server, result):
+        """What the process took and how it ended; one that still runs is one that the attack did not end."""
+        result.start_mib, result.peak_mib = server.start_bytes / proc.MIB, server.peak / proc.MIB
+        more = (server.peak - server.start_bytes) / proc.MIB
         if server.killed_at:
-            reasons.append(f"took {(server.killed_at - start) / proc.MIB:.0f} MiB more and was killed")
-        elif server.peak > start + bound:
-            reasons.append(f"took {(server.peak - start) / proc.MIB:.0f} MiB more (bound {bound / proc.MIB:.0f})")
-        elif server.process.returncode != 0 and not server.killed:
-            reasons.append(f"the server ended with {server.process.returncode}: {server.errors()[-300:]}")
+            result.reasons.append(f"took {more:.0f} MiB more and was killed")
+        elif more > result.bound_mib:
+            result.reasons.append(f"took {more:.0f} MiB more (bound {result.bound_mib})")
+        elif server.process.poll() not in (None, 0) and not server.killed:
+            result.reasons.append(f"the server ended with {server.process.returncode}: {server.errors()[-300:]}")
         if server.report():
-            reasons.append(server.report())
+            result.reasons.append(server.report())
 
 
 def answer_of(server, prompt):

@@ -47,8 +47,9 @@ def foreign_hosts(scene):
         if not 400 <= status < 500:
             answered.append(f"Host {host!r} got {status}")
     own = f"localhost:{port}"
-    for origin in ("http://evil.example", "null", f"http://{own}.evil.example", f"http://{own}@evil.example", "http://localhost",
-                   f"http://{own}/", f"http://{own}, http://evil.example", "file://", f"http://127.0.0.1:{port + 1}"):
+    for origin in ("http://evil.example", "null", f"http://{own}.evil.example", f"http://{own}@evil.example",
+                   "http://localhost", f"http://{own}/", f"http://{own}, http://evil.example", "file://",
+                   f"http://127.0.0.1:{port + 1}"):
         status = status_of(scene, Host=own, Origin=origin)
         if not 400 <= status < 500:
             answered.append(f"Origin {origin!r} got {status}")
@@ -96,9 +97,10 @@ def percent_keys(scene):
 @attack("path-traversal", "no path leads to a file of the machine")
 def path_traversal(scene):
     for prefix in ("/page/", "/", "/v1/sessions/", "/v1/models/", "/page"):
-        for path in ("../server.cc", "../../../../../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc/passwd", "..%2f..%2fetc%2fpasswd",
-                     "/etc/passwd", "....//....//etc/passwd", "..\\..\\etc\\passwd", "%00", "index.html%00.js", "%c0%ae%c0%ae/",
-                     "..;/etc/passwd", "%252e%252e%252fetc/passwd", "~root", "proc/self/environ", "%", "%zz", "%f"):
+        for path in ("../server.cc", "../../../../../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc/passwd",
+                     "..%2f..%2fetc%2fpasswd", "/etc/passwd", "....//....//etc/passwd", "..\\..\\etc\\passwd", "%00",
+                     "index.html%00.js", "%c0%ae%c0%ae/", "..;/etc/passwd", "%252e%252e%252fetc/passwd", "~root",
+                     "proc/self/environ", "%", "%zz", "%f"):
             with wire.connect(scene.server.port) as link:
                 wire.send(link, f"GET {prefix}{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
                 answer = wire.read_answer(link, scene.scaled(5))

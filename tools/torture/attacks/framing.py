@@ -79,11 +79,12 @@ def smuggling(scene):
         "colon")
 def well_formed_framing(scene):
     close = b"Connection: close\r\n"
+    small = b"".join(b"1\r\n%c\r\n" % c for c in BODY)
     odd = {
         "chunks": POST + close + TE + b"chunked\r\n\r\n" + CHUNKED,
-        "small chunks": POST + close + TE + b"chunked\r\n\r\n" + b"".join(b"1\r\n%c\r\n" % c for c in BODY) + b"0\r\n\r\n",
-        "names in capitals": POST.replace(b"Host", b"HOST").replace(b"Content-Type", b"CONTENT-TYPE") + b"CONNECTION: close\r\n"
-        + b"CONTENT-LENGTH: 12\r\n\r\n" + BODY,
+        "small chunks": POST + close + TE + b"chunked\r\n\r\n" + small + b"0\r\n\r\n",
+        "names in capitals": POST.replace(b"Host", b"HOST").replace(b"Content-Type", b"CONTENT-TYPE")
+        + b"CONNECTION: close\r\nCONTENT-LENGTH: 12\r\n\r\n" + BODY,
         "no space behind the colon": POST + close + b"Content-Length:12\r\n\r\n" + BODY,
     }
     def judge(content):

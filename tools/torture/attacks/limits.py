@@ -75,7 +75,8 @@ def descriptor_limit(scene):
     goes_on(scene, server, "no more descriptors")
 
 
-@attack("memory-limit", "where memory cannot be had, requests are refused and the server goes on", own_servers=True)
+@attack("memory-limit", "where memory cannot be had, requests are refused and the server goes on", memory_mib=512,
+        own_servers=True)
 def memory_limit(scene):
     if scene.stage.program.sanitizer:
         raise Skipped("sanitizers need address space without a limit")
@@ -86,7 +87,8 @@ def memory_limit(scene):
         limit = proc.virtual_bytes(server.pid) + room * proc.MIB
         unlimited = resource.prlimit(server.pid, resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         together([partial(burden, server, i) for i in range(scene.choose(12, 48))], scene.scaled(20))
-        check(server.alive(), f"with {room} MiB left the server ended with {server.process.poll()}: {server.errors()[-200:]}")
+        ended = f"with {room} MiB left the server ended with {server.process.poll()}: {server.errors()[-200:]}"
+        check(server.alive(), ended)
         resource.prlimit(server.pid, resource.RLIMIT_AS, unlimited)
     goes_on(scene, server, "memory is back")
 
