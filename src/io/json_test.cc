@@ -93,7 +93,7 @@ TEST(Json, AcceptsWhatTheLibraryAcceptsOfDamagedText) {
     // No key of this text is one bit away from another.
     nlohmann::json value;
     EXPECT_EQ(ErrorOf([&] { value = ParseJson(text, "t.json"); }) == "no error", valid) << text;
-    if (valid) EXPECT_EQ(value, nlohmann::json::parse(text));
+    EXPECT_TRUE(!valid || value == nlohmann::json::parse(text)) << text;
   }
   EXPECT_GT(accepted, 500);
 }
