@@ -27,7 +27,7 @@ def test_validation_says_what_the_memory_does(runs):
 
 def test_the_page_is_written_and_runs_are_compared(runs, tmp_path):
     page = (runs / "lattice_dec" / "report.html").read_text()
-    assert page.count("<svg viewBox") == 11 and "http" not in page and "<script" not in page
+    assert page.count("<svg viewBox") == 12 and "http" not in page and "<script" not in page
     out = ok("report", runs / "lattice_dec", runs / "deltanet", "--out", tmp_path / "both.html")
     assert "both.html" in out
     both = (tmp_path / "both.html").read_text()
