@@ -153,8 +153,8 @@ void ShowRecall(std::ostream& out) {
          "into it,\n"
          "with open write gates; then every key is read. How many readings are nearest to the key's last "
          "value?\n\n"
-         "            each key written once            four times, with new values\n"
-         "  pairs   lattice  deltanet  linear att.   lattice  deltanet  linear att.\n";
+         "            each key written once              four times, with new values\n"
+         "  pairs   lattice deltanet   linear         lattice deltanet   linear\n";
   for (const int64_t pairs : {16, 32, 64, 96}) {
     out << std::setw(7) << pairs << " ";
     for (const int64_t writes : {1, 4}) {
@@ -186,7 +186,7 @@ void ShowChanges(std::ostream& out) {
          "novelty, "
          "the part of\n"
          "the update that the slots do not hold yet (docs/evaluation.md).\n\n"
-         "  the token brings                lattice  deltanet  linear att.   novelty\n";
+         "  the token brings                lattice deltanet   linear       novelty\n";
   for (const auto& [offer, words] : kOffers) {
     out << "  " << std::left << std::setw(30) << words << std::right;
     std::optional<double> novelty;
