@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -25,7 +26,7 @@ def server(model):
 
 
 def curl(*args):
-    done = subprocess.run(["curl", "-sS", "--max-time", "30", *args], capture_output=True, text=True)
+    done = subprocess.run(["curl", "-sS", "--max-time", "30", *map(str, args)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -125,7 +126,8 @@ def wrong(*args):
 def test_wrong_use_exits_with_two(model, tmp_path):
     (tmp_path / "short").write_text("short\n")
     for args, said in ((["--host", "0.0.0.0"], "--api-key-file"), (["--port", "70000"], "--port"),
-                       (["--api-key-file", tmp_path / "short"], "16 to 512"), (["--batch", "0"], "--batch")):
+                       (["--api-key-file", tmp_path / "short"], "16 to 512"), (["--batch", "0"], "--batch"),
+                       (["--name", "caf\udce9"], "UTF-8"), (["--state-key-file", tmp_path / "short"], "16 to 512")):
         done = wrong("--model", model, *args)
         assert done.returncode == 2 and said in done.stderr, done.stderr
     assert wrong().returncode == 2
@@ -153,6 +155,44 @@ def test_stopping_finishes_what_is_being_answered(model):
         # Done in time, or told why not.
         status, answer = answers[0]
         assert status == 200 or answer["error"]["code"] == "shutting_down"
+
+
+def test_states_travel_between_servers_that_share_a_key(model, tmp_path):
+    (tmp_path / "key").write_text("0123456789abcdef0123\n")
+
+    def state_url(running):
+        _, session = running.call("/v1/sessions", dict(prompt="once"))
+        return f"{running.url}/v1/sessions/{session['id']}/state"
+
+    def put(running):
+        return json.loads(curl("-T", tmp_path / "state", "-H", "Content-Type: application/octet-stream", state_url(running)))
+
+    with serve(model, "--state-key-file", tmp_path / "key") as first:
+        curl("-o", tmp_path / "state", state_url(first))
+    with serve(model, "--state-key-file", tmp_path / "key") as second:
+        assert put(second)["position"] == 4
+    with serve(model) as other:
+        assert put(other)["error"]["code"] == "invalid_state"
+    with serve(model, "--trust-states") as trusting:
+        assert put(trusting)["position"] == 4
+
+
+def test_sigterm_is_obeyed_whatever_clients_do(model):
+    with serve(model) as running:
+        address = ("127.0.0.1", int(running.url.rsplit(":", 1)[1]))
+        clients = [socket.create_connection(address) for _ in range(4)]
+        clients[1].send(b"GET /health HTTP/1.1\r\nHost: ")
+        clients[2].send(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: 90\r\n\r\n{")
+        body = json.dumps(dict(text="a" * 1_000_000)).encode()
+        clients[3].sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        while metrics(running)["lattice_connections"] < 5:
+            time.sleep(0.01)
+        start = time.monotonic()
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(30) == 0
+        assert time.monotonic() - start < 12, "the grace time here is 2 s"
 
 
 def test_a_thousand_idle_sessions_cost_their_states(model):

@@ -13,6 +13,7 @@
 #include "cli/evaluated_model.h"
 #include "server/security.h"
 #include "server/server.h"
+#include "text/utf8.h"
 #include "train/format.h"
 
 namespace lattice::cli {
@@ -21,8 +22,8 @@ namespace {
 constexpr const char* kKeyVariable = "LATTICE_API_KEY";
 
 struct ServeFlags {
-  std::string model, tokenizer, name, key_file;
-  int64_t cache_mib = 256, session_mib = 1024;
+  std::string model, tokenizer, name, key_file, state_key_file;
+  int64_t cache_mib = 256, session_mib = 1024, running_mib = 2048, inflight_mib = 512;
   int64_t request_seconds = 600, grace_seconds = 10;
   server::ServerOptions server;
 };
@@ -35,9 +36,13 @@ std::string KeyOf(const ServeFlags& options) {
 
 // A run's name: its directory's.
 std::string NameOf(const ServeFlags& options) {
-  if (!options.name.empty()) return options.name;
+  if (!options.name.empty()) {
+    Check(text::CountInvalidUtf8(options.name) == 0 && text::IncompleteTail(options.name) == 0,
+          "[serve] --name is not UTF-8; give a name that is");
+    return options.name;
+  }
   const std::filesystem::path path = std::filesystem::weakly_canonical(options.model);
-  return path.filename().string();
+  return text::ReplaceInvalidUtf8(path.filename().string());
 }
 
 int Serve(ServeFlags options) {
@@ -49,16 +54,21 @@ int Serve(ServeFlags options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   options.server.key = AsUsage([&] { return KeyOf(options); });
+  if (!options.state_key_file.empty())
+    options.server.seal.key = AsUsage([&] { return server::ReadKeyFile(options.state_key_file); });
+  const std::string name = AsUsage([&] { return NameOf(options); });
   options.server.cache_bytes = options.cache_mib << 20;
   options.server.sessions.bytes = options.session_mib << 20;
+  options.server.scheduler.bytes = options.running_mib << 20;
+  options.server.http.bytes = options.inflight_mib << 20;
   options.server.api.job = std::chrono::seconds(options.request_seconds);
   options.server.grace = std::chrono::seconds(options.grace_seconds);
   AsUsage([&] { server::CheckOptions(options.server); });
   EvaluatedModel opened = OpenEvaluatedModel(options.model, options.tokenizer);
-  server::ServedModel served{NameOf(options), opened.model, std::move(opened.tokenizer), std::time(nullptr)};
+  server::ServedModel served{name, opened.model, std::move(opened.tokenizer), std::time(nullptr)};
   server::Server server(std::move(served), options.server);
   const int port = server.Start();
-  std::cout << "serving " << NameOf(options) << " at http://" << options.server.host << ":" << port
+  std::cout << "serving " << name << " at http://" << options.server.host << ":" << port
             << (options.server.key.empty() ? "" : " (with a key)") << std::endl;
   int signal = 0;
   ::sigwait(&signals, &signal);
@@ -78,6 +88,15 @@ void AddLimits(CLI::App& command, ServeFlags& options) {
   size("--batch", server.scheduler.running, "texts made at the same time", 1, 4096);
   size("--queue", server.scheduler.waiting, "texts that may wait; beyond that requests get 429", 0, 65536);
   size("--connections", server.http.connections, "open connections", 1, 16384);
+  size("--client-connections", server.http.client_connections,
+       "open connections of one client (address); 0: three quarters of --connections, on loopback all", 0,
+       16384);
+  size("--client-texts", server.scheduler.client,
+       "texts of one client; 0: three quarters of --batch and --queue together, on loopback all", 0, 65536);
+  size("--running-mib", options.running_mib, "MiB that the states of all texts being made may come to", 1,
+       1 << 20);
+  size("--inflight-mib", options.inflight_mib, "MiB of requests and answers on their way, all together", 1,
+       1 << 20);
   size("--max-prompt", server.api.request.prompt_tokens, "tokens of a prompt", 1, int64_t{1} << 24);
   size("--max-tokens", server.api.request.max_tokens, "tokens made for a request", 1, int64_t{1} << 24);
   size("--max-body", server.body_bytes, "bytes of a request's body", 1024, int64_t{1} << 30);
@@ -106,6 +125,12 @@ void AddServe(CLI::App& app, Chosen& chosen) {
                       "file with the key that clients must send; LATTICE_API_KEY does the same");
   command->add_option("--threads", options->server.threads, "threads that compute; default: all cores")
       ->check(CLI::Range(1, 1024));
+  command->add_option(
+      "--state-key-file", options->state_key_file,
+      "file with the key that seals exported states, for servers that share them; default: a random "
+      "one, so that states return to the server that made them");
+  command->add_flag("--trust-states", options->server.seal.trust_others,
+                    "take states without the seal of this server's key");
   AddLimits(*command, *options);
   command->footer("Example: ./lattice serve --model runs/book-lattice_dec-1 --port 8080");
   command->callback([options, &chosen] { chosen = [options] { return Serve(*options); }; });

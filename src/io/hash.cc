@@ -94,4 +94,28 @@ std::string Sha256Hex(std::string_view text) {
   return hash.Finish();
 }
 
+std::string HmacSha256Hex(std::string_view key, std::string_view text) {
+  constexpr size_t kBlock = 64;
+  const auto bytes_of = [](const std::string& hex) {
+    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    std::string bytes;
+    for (size_t i = 0; i < hex.size(); i += 2)
+      bytes.push_back(static_cast<char>(16 * digit(hex[i]) + digit(hex[i + 1])));
+    return bytes;
+  };
+  std::string block = key.size() > kBlock ? bytes_of(Sha256Hex(key)) : std::string(key);
+  block.resize(kBlock, '\0');
+  const auto masked = [&](char mask) {
+    std::string out = block;
+    for (char& c : out) c = static_cast<char>(c ^ mask);
+    return out;
+  };
+  Sha256 inner, outer;
+  inner.Update(masked(0x36));
+  inner.Update(text);
+  outer.Update(masked(0x5c));
+  outer.Update(bytes_of(inner.Finish()));
+  return outer.Finish();
+}
+
 }  // namespace lattice::io

@@ -30,6 +30,8 @@ class Sha256 {
 };
 
 std::string Sha256Hex(std::string_view text);
+// A code that only who has the key can make (HMAC-SHA-256, RFC 2104), as 64 hexadecimal digits.
+std::string HmacSha256Hex(std::string_view key, std::string_view text);
 
 // FNV-1a, 64 bits: for names, not against adversaries.
 constexpr uint64_t Fnv1a(std::string_view text) {

@@ -53,13 +53,16 @@ void PrefixCache::Put(std::span<const int32_t> tokens, const Snapshot& state) {
   const auto [first, last] = index_.equal_range(key);
   for (auto at = first; at != last; ++at) {
     if (std::equal(tokens.begin(), tokens.end(), at->second->tokens.begin(), at->second->tokens.end())) {
-      Drop(at->second);
-      break;
+      entries_.splice(entries_.begin(), entries_, at->second);
+      return;
     }
   }
   while (bytes_ + bytes > budget_) Drop(std::prev(entries_.end()));
-  entries_.push_front({key, {tokens.begin(), tokens.end()}, state, bytes});
-  index_.emplace(key, entries_.begin());
+  // When memory runs out on the way, nothing has changed.
+  std::list<Entry> added;
+  added.push_front({key, {tokens.begin(), tokens.end()}, state, bytes});
+  index_.emplace(key, added.begin());
+  entries_.splice(entries_.begin(), added);
   bytes_ += bytes;
 }
 

@@ -26,7 +26,8 @@ class PrefixCache {
   };
   // The longest known prefix of `tokens`.
   Hit Find(std::span<const int32_t> tokens);
-  // Remembers that `state` is what `tokens` lead to. Nothing happens when it alone exceeds the budget.
+  // Remembers that `state` is what `tokens` lead to. A state that is known already stays as it is. Nothing
+  // happens when it alone exceeds the budget.
   // Throws Error when the state has read another number of tokens.
   void Put(std::span<const int32_t> tokens, const Snapshot& state);
 

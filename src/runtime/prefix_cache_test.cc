@@ -63,6 +63,17 @@ TEST_F(PrefixCacheTest, KeepsToItsBudgetAndForgetsTheOldest) {
   EXPECT_EQ(cache.Bytes(), 0);
 }
 
+TEST_F(PrefixCacheTest, WhatIsKnownIsNotReplaced) {
+  PrefixCache cache(1 << 20);
+  const std::vector<int32_t> tokens = TestTokens(5);
+  cache.Put(tokens, Read(tokens));
+  Session other(model_, Read(tokens));
+  for (float& value : other.state().fixed) value = 1;
+  cache.Put(tokens, other.Checkpoint());
+  Session found(model_, cache.Find(tokens).state), right(model_, Read(tokens));
+  EXPECT_EQ(found.Serialize(), right.Serialize());
+}
+
 TEST_F(PrefixCacheTest, RefusesAStateOfOtherTokens) {
   PrefixCache cache(1 << 20);
   const std::vector<int32_t> tokens = TestTokens(5);

@@ -62,10 +62,11 @@ class Session {
   // Error when the file is damaged, holds values that are not finite, or belongs to another model.
   void Save(const std::filesystem::path& path) const;
   static Session Load(std::shared_ptr<const Model> model, const std::filesystem::path& path);
-  // The same without a file: the bytes that Save writes. `source` is the name errors give them.
-  std::string Serialize() const;
+  // The same without a file: the bytes that Save writes. `source` is the name errors give them. With a key
+  // the bytes are sealed: Deserialize with the same key takes nothing that was not made with it.
+  std::string Serialize(std::string_view key = {}) const;
   static Session Deserialize(std::shared_ptr<const Model> model, std::string_view bytes,
-                             const std::string& source);
+                             const std::string& source, std::string_view key = {});
 
   // The memory of a head as it is now, [M, D] (not for attention: throws Error).
   std::span<const float> Memory(int64_t layer, int64_t head) const;

@@ -75,6 +75,19 @@ class Pieces {
 
 int64_t LayerOf(const model::StateTensor& tensor) { return std::stoll(tensor.name.substr(7)); }
 
+// The checksum covers the tensors and the position, so the seal covers all that a state is.
+std::string SealOf(std::string_view key, const std::string& model, const std::string& checksum) {
+  return io::HmacSha256Hex(key, StrCat(kKind, "\n", model, "\n", checksum));
+}
+
+// In a time that does not depend on where the two differ.
+bool SameSeal(std::string_view a, std::string_view b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    different |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return different == 0;
+}
+
 // A state as the tensors of its file.
 struct FileContent {
   std::vector<std::vector<float>> held;
@@ -108,8 +121,9 @@ void Session::Save(const std::filesystem::path& path) const {
   io::WriteSafetensors(path, content.views, content.metadata);
 }
 
-std::string Session::Serialize() const {
-  const FileContent content = ContentOf(*model_, state_);
+std::string Session::Serialize(std::string_view key) const {
+  FileContent content = ContentOf(*model_, state_);
+  if (!key.empty()) content.metadata["seal"] = SealOf(key, model_->hash(), content.metadata.at("checksum"));
   return io::SafetensorsBytes(content.views, content.metadata);
 }
 
@@ -118,11 +132,18 @@ Session Session::Load(std::shared_ptr<const Model> model, const std::filesystem:
 }
 
 Session Session::Deserialize(std::shared_ptr<const Model> model, std::string_view bytes,
-                             const std::string& source) {
+                             const std::string& source, std::string_view key) {
   // A copy: the allocator aligns it for any element, wherever the bytes came from.
   const std::vector<std::byte> aligned(reinterpret_cast<const std::byte*>(bytes.data()),
                                        reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size());
-  return FromFile(std::move(model), io::Safetensors(aligned, source));
+  const io::Safetensors file(aligned, source);
+  const auto seal = file.metadata().find("seal");
+  if (!key.empty()) {
+    Check(seal != file.metadata().end() &&
+              SameSeal(seal->second, SealOf(key, Field(file, "model"), Field(file, "checksum"))),
+          "[session] ", source, " was not made here: it has no seal, or that of another key");
+  }
+  return FromFile(std::move(model), file);
 }
 
 Session Session::FromFile(std::shared_ptr<const Model> model, const io::Safetensors& file) {

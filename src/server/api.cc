@@ -3,27 +3,29 @@
 #include <array>
 
 #include "server/api_error.h"
+#include "server/embedded_files.h"
 #include "server/fields.h"
 #include "text/utf8.h"
 
 namespace lattice::server {
 
-Api::Api(const ServedModel& served, Scheduler& scheduler, SessionStore& sessions, runtime::PrefixCache& cache,
-         Metrics& metrics, const ApiLimits& limits)
-    : served_(served),
-      scheduler_(scheduler),
-      sessions_(sessions),
-      cache_(cache),
-      metrics_(metrics),
-      limits_(limits) {}
+Api::Api(const ApiWorld& world, const ApiLimits& limits)
+    : served_(world.served),
+      scheduler_(world.scheduler),
+      sessions_(world.sessions),
+      cache_(world.cache),
+      metrics_(world.metrics),
+      workers_(world.workers),
+      budget_(world.budget),
+      seal_(world.seal),
+      limits_(limits),
+      cost_(world.served) {}
 
-void Reply(const Call& call, const OrderedJson& body, int status) {
-  call.response.status = status;
-  call.response.set_content(body.dump(-1, ' ', false, OrderedJson::error_handler_t::replace),
-                            "application/json");
+void Reply(Call& call, const OrderedJson& body, int status) {
+  call.Answer(MakeResponse(status, "application/json", DumpJson(body)));
 }
 
-void Api::Models(const Call& call) const {
+void Api::Models(Call& call) const {
   const model::ModelConfig& config = served_.model->config();
   const OrderedJson model = {{"id", served_.name},
                              {"object", "model"},
@@ -35,8 +37,8 @@ void Api::Models(const Call& call) const {
                              {"width", config.width},
                              {"vocabulary", config.vocab_size},
                              {"tokenizer", served_.tokenizer->kind()}};
-  if (!call.id.empty()) {
-    if (call.id != served_.name)
+  if (!call.id().empty()) {
+    if (call.id() != served_.name)
       throw ApiError(404, StrCat("there is no such model here; this server has \"", served_.name, "\""),
                      "model", "model_not_found");
     return Reply(call, model);
@@ -46,8 +48,8 @@ void Api::Models(const Call& call) const {
 
 // "prompt" and add_special_tokens are what lm-evaluation-harness sends. It also asks for the id of a special
 // token by the name that TokenizerInfo gives; "text" is never anything but text.
-void Api::Tokenize(const Call& call) const {
-  Fields fields(call.request.body);
+void Api::Tokenize(Call& call) const {
+  Fields fields(call.body());
   const bool named_text = fields.Find("text") != nullptr;
   if (named_text == (fields.Find("prompt") != nullptr))
     throw ApiError(400, "expected a string as text (or as prompt)", "text");
@@ -59,10 +61,14 @@ void Api::Tokenize(const Call& call) const {
   }
   fields.Neutral("add_special_tokens", {false});
   fields.Finish();
-  Reply(call, {{"tokens", tokens}, {"count", tokens.size()}});
+  // As JSON values they would take sixteen times the room of the text.
+  std::string body = "{\"tokens\":[";
+  for (const int32_t token : tokens) body.append(std::to_string(token)).append(1, ',');
+  if (!tokens.empty()) body.pop_back();
+  call.Answer(MakeResponse(200, "application/json", body + StrCat("],\"count\":", tokens.size(), "}")));
 }
 
-void Api::TokenizerInfo(const Call& call) const {
+void Api::TokenizerInfo(Call& call) const {
   const text::SpecialIds& special = served_.tokenizer->special();
   const auto number = [](int32_t id) { return id < 0 ? OrderedJson() : OrderedJson(id); };
   const auto name = [&](int32_t id) {
@@ -79,8 +85,8 @@ void Api::TokenizerInfo(const Call& call) const {
                {"chat_template", nullptr}});
 }
 
-void Api::Detokenize(const Call& call) const {
-  Fields fields(call.request.body);
+void Api::Detokenize(Call& call) const {
+  Fields fields(call.body());
   const nlohmann::json* ids = fields.Find("tokens");
   if (ids == nullptr) throw ApiError(400, "tokens is missing; expected a list of token ids", "tokens");
   const std::vector<int32_t> tokens =
@@ -90,9 +96,9 @@ void Api::Detokenize(const Call& call) const {
   Reply(call, {{"text", text}, {"prompt", text}});
 }
 
-void Api::Health(const Call& call) const { Reply(call, {{"status", "ok"}}); }
+void Api::Health(Call& call) const { Reply(call, {{"status", "ok"}}); }
 
-void Api::PrometheusMetrics(const Call& call) const {
+void Api::PrometheusMetrics(Call& call) const {
   std::string out = metrics_.AnswersText();
   const auto counter = [&](const char* name, const char* help, int64_t value) {
     out += MetricText(name, "counter", help, value);
@@ -109,8 +115,11 @@ void Api::PrometheusMetrics(const Call& call) const {
   counter("lattice_rejected_total", "Requests refused because the queue was full.", metrics_.rejected);
   counter("lattice_disconnected_total", "Requests whose client hung up.", metrics_.disconnected);
   counter("lattice_expired_total", "Requests that took too long.", metrics_.expired);
-  counter("lattice_refused_connections_total", "Connections there was no thread for.",
+  counter("lattice_refused_connections_total", "Connections there was no room for.",
           metrics_.refused_connections);
+  counter("lattice_dropped_connections_total", "Connections that made room for others.",
+          metrics_.dropped_connections);
+  gauge("lattice_bytes_in_flight", "Bytes of requests and answers on their way.", budget_.Used());
   gauge("lattice_connections", "Open connections.", metrics_.connections);
   gauge("lattice_running_sequences", "Sequences in the batch.", metrics_.running);
   gauge("lattice_waiting_sequences", "Sequences in the queue.", metrics_.waiting);
@@ -123,11 +132,34 @@ void Api::PrometheusMetrics(const Call& call) const {
   out += metrics_.first_token.Text("lattice_first_token_seconds", "From a request to its first token.");
   out +=
       metrics_.between_tokens.Text("lattice_between_tokens_seconds", "From one token of a text to the next.");
-  call.response.set_content(out, "text/plain; version=0.0.4");
+  call.Answer(MakeResponse(200, "text/plain; version=0.0.4", std::move(out)));
 }
 
-void Api::OpenApi(const Call& call) const {
-  call.response.set_content(std::string(OpenApiJson()), "application/json");
+void Api::OpenApi(Call& call) const {
+  call.Answer(MakeResponse(200, "application/json", std::string(OpenApiJson())));
+}
+
+void Api::Page(Call& call) const {
+  const std::string name = call.id().empty() ? "index.html" : call.id();
+  const EmbeddedFile* file = FindEmbedded(name);
+  if (file == nullptr) throw ApiError(404, "the page has no such file", "", "not_found");
+  http::Response response = MakeResponse(200, ContentType(name), std::string(file->content));
+  response.fields.insert(response.fields.end(),
+                         {{"Content-Security-Policy",
+                           "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+                           "form-action 'self'; frame-ancestors 'none'"},
+                          {"X-Frame-Options", "DENY"},
+                          {"Referrer-Policy", "no-referrer"},
+                          {"Cross-Origin-Opener-Policy", "same-origin"}});
+  call.Answer(std::move(response));
+}
+
+std::span<const Route> PageRoutes() {
+  static constexpr std::array kRoutes = {
+      Route{"GET", "/", nullptr, &Api::Page, false, "page"},
+      Route{"GET", "/page/{id}", nullptr, &Api::Page, false, "page"},
+  };
+  return kRoutes;
 }
 
 std::span<const Route> Routes() {

@@ -1,37 +1,114 @@
-#include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "server/api.h"
 #include "server/api_error.h"
-#include "server/connection.h"
+#include "server/computation.h"
 #include "server/random_id.h"
 
 namespace lattice::server {
 namespace {
 
-// What an answer needs while it is being written. The job goes before the session it computes with, and both
-// before what they refer to.
-struct Exchange {
+// What an answer is made from.
+struct Ingredients {
   CompletionRequest request;
   std::vector<std::vector<int32_t>> prompts;
   std::optional<SessionStore::Lease> lease;
-  std::optional<CompletionResponse> response;
-  std::optional<JobHandle> job;
-
-  // Before the end of a stream is told: a client that has seen it may use the session at once.
-  void Release() {
-    job.reset();
-    lease.reset();
-  }
+  std::function<OrderedJson(const SessionStore::Lease&)> session_json;
 };
 
-bool Send(httplib::DataSink& sink, const std::string& data) {
-  const std::string line = "data: " + data + "\n\n";
-  return sink.write(line.data(), line.size());
-}
+// A completion while the engine works at it.
+class Completion : public Computation {
+ public:
+  Completion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
+             const ServedModel& served, Ingredients ingredients)
+      : Computation(std::move(call), workers, metrics),
+        made_of_(std::move(ingredients)),
+        response_(served, made_of_.request, made_of_.prompts) {}
 
-bool Send(httplib::DataSink& sink, const std::vector<OrderedJson>& chunks) {
-  return std::all_of(chunks.begin(), chunks.end(),
-                     [&](const OrderedJson& chunk) { return Send(sink, chunk.dump()); });
+ protected:
+  void OnFailure(const std::exception_ptr& error) override {
+    made_of_.lease.reset();
+    call().SendError(error);
+  }
+  // Before the end is told: a client that has seen it may use the session at once.
+  OrderedJson Release(OrderedJson last) {
+    if (made_of_.lease) last["session"] = made_of_.session_json(*made_of_.lease);
+    made_of_.lease.reset();
+    return last;
+  }
+
+  Ingredients made_of_;
+  CompletionResponse response_;
+};
+
+class WholeCompletion : public Completion {
+ public:
+  WholeCompletion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
+                  const ServedModel& served, Ingredients ingredients, http::ReservedBytes reserved)
+      : Completion(std::move(call), workers, metrics, served, std::move(ingredients)),
+        reserved_(std::move(reserved)) {}
+
+ protected:
+  void OnEvent(Event event) override { response_.Add(event); }
+  void OnEnd() override {
+    Reply(call(), Release(response_.Whole()));
+    reserved_.Resize(0);
+    call().Send();
+  }
+
+ private:
+  http::ReservedBytes reserved_;
+};
+
+class StreamedCompletion : public Completion {
+ public:
+  using Completion::Completion;
+
+ protected:
+  void OnStart() override {
+    call().BeginStream();
+    begun_ = true;
+    Send(response_.FirstChunks());
+  }
+  bool Full() override { return call().reply->Full(); }
+  void OnEvent(Event event) override { Send(response_.Chunks(event)); }
+  void OnEnd() override {
+    const bool of_session = made_of_.lease.has_value();
+    const OrderedJson last = Release(response_.UsageChunk());
+    if (made_of_.request.include_usage || of_session) Send(std::vector<OrderedJson>(1, last));
+    Finish("data: [DONE]\n\n");
+  }
+  void OnFailure(const std::exception_ptr& error) override {
+    made_of_.lease.reset();
+    if (!begun_) return call().SendError(error);
+    Finish("data: " + ErrorResponse(error).body + "\n\n");
+  }
+
+ private:
+  void Send(const std::vector<OrderedJson>& chunks) {
+    std::string lines;
+    for (const OrderedJson& chunk : chunks) lines += "data: " + DumpJson(chunk) + "\n\n";
+    call().reply->Write(lines);
+  }
+  void Finish(const std::string& line) {
+    call().reply->Write(line);
+    call().reply->End();
+  }
+
+  bool begun_ = false;
+};
+
+// A session without a prompt goes on from the logits behind its last token.
+void CheckContinues(const Conversation& conversation, const std::vector<int32_t>& prompt) {
+  if (!prompt.empty() || !conversation.logits.empty()) return;
+  if (conversation.tokens.empty())
+    throw ApiError(400,
+                   "the session's state was loaded, so its last token is not known; give a prompt to read",
+                   "prompt");
+  throw ApiError(400,
+                 "the session's last request was ended before its prompt was read; give a prompt to read",
+                 "prompt");
 }
 
 }  // namespace
@@ -79,27 +156,25 @@ std::vector<Task> Api::TasksOf(const CompletionRequest& request,
   return tasks;
 }
 
-std::shared_ptr<Job> Api::Submit(std::vector<Task> tasks) {
-  const Connection* client = Connection::Current();
-  return scheduler_.Submit(std::move(tasks), client == nullptr ? -1 : client->socket(),
-                           Clock::now() + limits_.job);
-}
+void Api::Completions(Call& call) { Answer(ParseCompletion(call.body(), limits_.request), call); }
 
-void Api::Completions(const Call& call) { Answer(ParseCompletion(call.request.body, limits_.request), call); }
+void Api::Chat(Call& call) { Answer(ParseChat(call.body(), limits_.request), call); }
 
-void Api::Chat(const Call& call) { Answer(ParseChat(call.request.body, limits_.request), call); }
-
-// An answer that is not streamed is held until it is complete, so its size is bounded before it is begun.
-void Api::CheckAnswerSize(const CompletionRequest& request,
-                          std::span<const std::vector<int32_t>> prompts) const {
+int64_t Api::TokenBytes(int64_t logprobs, bool trace) const {
   const model::ModelConfig& config = served_.model->config();
   constexpr int64_t kTokenBytes = 64, kLogprobBytes = 64;
-  int64_t bytes = kTokenBytes + kLogprobBytes * (request.logprobs + 1);
-  if (request.trace) bytes += config.layers * config.heads * (config.Slots() + 16) * 2;
+  const int64_t memory = trace ? config.layers * config.heads * (config.Slots() + 16) * 2 : 0;
+  return kTokenBytes + kLogprobBytes * (logprobs + 1) + memory;
+}
+
+// An answer that is not streamed is held until it is complete, so its size is bounded before it is begun.
+int64_t Api::AnswerBytes(const CompletionRequest& request,
+                         std::span<const std::vector<int32_t>> prompts) const {
+  const int64_t bytes = TokenBytes(request.logprobs, request.trace);
   int64_t tokens = static_cast<int64_t>(prompts.size()) * request.max_tokens;
   for (const std::vector<int32_t>& prompt : prompts) tokens += static_cast<int64_t>(prompt.size());
   const int64_t most = limits_.request.answer_bytes / bytes / request.n;
-  if (request.stream || tokens <= most) return;
+  if (tokens <= most) return tokens * bytes * request.n;
   throw ApiError(
       400,
       StrCat("the answer could have ", tokens * request.n, " tokens with what is asked about each; at most ",
@@ -107,69 +182,49 @@ void Api::CheckAnswerSize(const CompletionRequest& request,
       "max_tokens");
 }
 
-void Api::Answer(const CompletionRequest& parsed, const Call& call) {
+http::ReservedBytes Api::ReserveAnswer(int64_t bytes) const {
+  http::ReservedBytes reserved(budget_);
+  if (reserved.Resize(bytes)) return reserved;
+  ++metrics_.rejected;
+  throw ApiError(429, "the server holds as many answers as it may; try again in a moment", "", "overloaded");
+}
+
+void Api::Answer(const CompletionRequest& parsed, Call& call) {
   if (!parsed.model.empty() && parsed.model != served_.name) {
     throw ApiError(404,
                    StrCat("there is no model \"", parsed.model.substr(0, 100), "\" here; this server has \"",
                           served_.name, "\""),
                    "model", "model_not_found");
   }
-  const auto exchange = std::make_shared<Exchange>();
-  exchange->request = parsed;
-  const CompletionRequest& request = exchange->request;
+  Ingredients made_of{parsed, {}, {}, [this](const SessionStore::Lease& lease) {
+                        return SessionJson(lease.id(), lease.conversation());
+                      }};
+  const CompletionRequest& request = made_of.request;
   std::shared_ptr<Conversation> conversation;
   if (!request.session.empty()) {
-    exchange->lease.emplace(sessions_.Borrow(request.session));
-    conversation = exchange->lease->shared();
+    made_of.lease.emplace(sessions_.Borrow(request.session));
+    conversation = made_of.lease->shared();
   }
   const bool fresh = !conversation || conversation->position() == 0;
-  for (const Prompt& prompt : request.prompts) exchange->prompts.push_back(TokensOf(prompt, fresh));
-  if (request.prompts.empty()) exchange->prompts.push_back(TokensOf("", fresh));
+  for (const Prompt& prompt : request.prompts) made_of.prompts.push_back(TokensOf(prompt, fresh));
+  if (request.prompts.empty()) made_of.prompts.push_back(TokensOf("", fresh));
+  if (conversation) CheckContinues(*conversation, made_of.prompts[0]);
   if (conversation) {
-    if (exchange->prompts[0].empty() && conversation->logits.empty()) {
-      throw ApiError(400,
-                     "the session's state was loaded, so its last token is not known; give a prompt to read",
-                     "prompt");
-    }
-    sessions_.CheckRoom(*conversation,
-                        static_cast<int64_t>(exchange->prompts[0].size()) + request.max_tokens);
+    const int64_t more = static_cast<int64_t>(made_of.prompts[0].size()) + request.max_tokens;
+    sessions_.CheckLength(*conversation, more);
+    made_of.lease->Reserve(GrownBytes(*conversation, more));
   }
-  CheckAnswerSize(request, exchange->prompts);
-  exchange->response.emplace(served_, request, exchange->prompts);
-  exchange->job.emplace(Submit(TasksOf(request, exchange->prompts, conversation)));
-  CompletionResponse& response = *exchange->response;
-  const auto session_json = [this, exchange = exchange.get()] {
-    return SessionJson(exchange->lease->id(), exchange->lease->conversation());
-  };
-
-  if (!request.stream) {
-    while (const std::optional<Event> event = (*exchange->job)->Next()) response.Add(*event);
-    OrderedJson body = response.Whole();
-    if (exchange->lease) body["session"] = session_json();
-    return Reply(call, body);
+  std::vector<Task> tasks = TasksOf(request, made_of.prompts, conversation);
+  std::shared_ptr<Computation> completion;
+  if (request.stream) {
+    completion = std::make_shared<StreamedCompletion>(call.shared_from_this(), workers_, metrics_, served_,
+                                                      std::move(made_of));
+  } else {
+    http::ReservedBytes reserved = ReserveAnswer(AnswerBytes(request, made_of.prompts));
+    completion = std::make_shared<WholeCompletion>(call.shared_from_this(), workers_, metrics_, served_,
+                                                   std::move(made_of), std::move(reserved));
   }
-  call.response.set_header("Cache-Control", "no-store");
-  call.response.set_chunked_content_provider(
-      "text/event-stream", [exchange, session_json](size_t, httplib::DataSink& sink) {
-        CompletionResponse& pieces = *exchange->response;
-        try {
-          if (!Send(sink, pieces.FirstChunks())) return false;
-          while (const std::optional<Event> event = (*exchange->job)->Next()) {
-            if (!Send(sink, pieces.Chunks(*event))) return false;
-          }
-          OrderedJson last = pieces.UsageChunk();
-          const bool of_session = exchange->lease.has_value();
-          if (of_session) last["session"] = session_json();
-          exchange->Release();
-          if (exchange->request.include_usage || of_session) Send(sink, last.dump());
-          Send(sink, "[DONE]");
-        } catch (const ApiError& error) {
-          exchange->Release();
-          Send(sink, error.Body());
-        }
-        sink.done();
-        return true;
-      });
+  completion->Start(scheduler_, std::move(tasks), Deadline());
 }
 
 }  // namespace lattice::server

@@ -27,6 +27,11 @@ nlohmann::json OrNull(const std::string& text) {
 
 }  // namespace
 
+std::string ApiError::Bounded(const std::string& message) {
+  constexpr size_t kLongest = 1000;
+  return message.size() <= kLongest ? message : message.substr(0, kLongest) + " ...";
+}
+
 std::string ApiError::Body() const {
   const nlohmann::ordered_json body = {
       {"error",

@@ -10,10 +10,11 @@ namespace lattice::server {
 
 // `param` names the field of the request at fault, `code` the kind of failure for programs; both may be
 // empty. The message is shown to the client: it holds nothing that is not the client's own or public.
+// Messages quote what clients sent, so they are cut at 1000 bytes.
 class ApiError : public Error {
  public:
   ApiError(int status, const std::string& message, std::string param = "", std::string code = "")
-      : Error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
+      : Error(Bounded(message)), status_(status), param_(std::move(param)), code_(std::move(code)) {}
 
   int status() const { return status_; }
   const std::string& param() const { return param_; }
@@ -22,6 +23,8 @@ class ApiError : public Error {
   std::string Body() const;
 
  private:
+  static std::string Bounded(const std::string& message);
+
   int status_;
   std::string param_, code_;
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -5,6 +6,7 @@
 #include "runtime/memory_view.h"
 #include "server/api.h"
 #include "server/api_error.h"
+#include "server/computation.h"
 #include "server/fields.h"
 #include "server/memory_trace.h"
 
@@ -12,9 +14,9 @@ namespace lattice::server {
 namespace {
 
 // An integer of the query, or nothing when it is not there.
-std::optional<int64_t> Parameter(const httplib::Request& request, const std::string& name, int64_t below) {
-  if (!request.has_param(name)) return std::nullopt;
-  const std::string text = request.get_param_value(name);
+std::optional<int64_t> Parameter(const http::RequestHead& head, const std::string& name, int64_t below) {
+  if (head.Query(name) == nullptr) return std::nullopt;
+  const std::string text = *head.Query(name);
   int64_t value = 0;
   const bool digits =
       !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
@@ -45,32 +47,65 @@ OrderedJson Api::SessionJson(const std::string& id, const Conversation& conversa
           {"slots", model::FindMixer(config.mixer).attention ? 0 : config.Slots()}};
 }
 
-std::vector<TokenRecord> Api::Read(const std::shared_ptr<Conversation>& conversation,
-                                   const std::vector<int32_t>& tokens, bool trace) {
-  if (tokens.empty()) return {};
-  std::vector<Task> tasks(1);
-  tasks[0].conversation = conversation;
-  tasks[0].prompt = tokens;
-  tasks[0].trace = trace;
-  std::vector<TokenRecord> records;
-  const JobHandle job(Submit(std::move(tasks)));
-  bool finished = false;
-  while (const std::optional<Event> event = job->Next()) {
-    records.insert(records.end(), event->tokens.begin(), event->tokens.end());
-    finished |= event->reason != nullptr;
-  }
-  if (!finished) throw ApiError(503, "the request was ended", "", "cancelled");
-  // Without a trace, and for a transformer, the engine tells nothing about what it reads.
-  records.resize(tokens.size());
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    records[i].id = tokens[i];
-    records[i].prompt = false;
-  }
-  return records;
+int64_t Api::GrownBytes(const Conversation& conversation, int64_t more) const {
+  const int64_t base = conversation.base_state.empty() ? 0 : conversation.base_state.Bytes();
+  return std::max(conversation.Bytes(), base + cost_.Bytes(conversation.position() + more));
 }
 
-void Api::CreateSession(const Call& call) {
-  Fields fields(call.request.body);
+// Tokens being read into a session.
+class Api::ReadingComputation : public Computation {
+ public:
+  ReadingComputation(std::shared_ptr<Call> of, http::WorkerPool& workers, Metrics& metrics, Reading reading,
+                     http::ReservedBytes reserved)
+      : Computation(std::move(of), workers, metrics),
+        reading_(std::move(reading)),
+        reserved_(std::move(reserved)) {}
+
+ protected:
+  void OnEvent(Event event) override {
+    for (TokenRecord& token : event.tokens) records_.push_back(std::move(token));
+  }
+  void OnEnd() override {
+    // Without a trace, and for a transformer, the engine tells nothing about what it reads.
+    records_.resize(reading_->tokens.size());
+    for (size_t i = 0; i < records_.size(); ++i) {
+      records_[i].id = reading_->tokens[i];
+      records_[i].prompt = false;
+    }
+    reading_->then(call(), reading_->lease, std::move(records_));
+    reading_.reset();
+    reserved_.Resize(0);
+    call().Send();
+  }
+  void OnFailure(const std::exception_ptr& error) override {
+    if (reading_ && reading_->undo) reading_->undo(reading_->lease);
+    reading_.reset();
+    call().SendError(error);
+  }
+
+ private:
+  std::optional<Reading> reading_;
+  std::vector<TokenRecord> records_;
+  http::ReservedBytes reserved_;
+};
+
+void Api::Read(Call& call, Reading reading) {
+  if (reading.tokens.empty()) return reading.then(call, reading.lease, {});
+  const int64_t bytes = static_cast<int64_t>(reading.tokens.size()) * TokenBytes(-1, reading.trace);
+  if (bytes > limits_.request.answer_bytes)
+    throw ApiError(400, "the trace of so many tokens is too long for one answer; append fewer at a time",
+                   "trace");
+  std::vector<Task> tasks(1);
+  tasks[0].conversation = reading.conversation;
+  tasks[0].prompt = reading.tokens;
+  tasks[0].trace = reading.trace;
+  const auto computation = std::make_shared<ReadingComputation>(call.shared_from_this(), workers_, metrics_,
+                                                                std::move(reading), ReserveAnswer(bytes));
+  computation->Start(scheduler_, std::move(tasks), Deadline());
+}
+
+void Api::CreateSession(Call& call) {
+  Fields fields(call.body());
   std::vector<int32_t> tokens;
   if (const nlohmann::json* prompt = fields.Find("prompt")) {
     const RequestLimits& limits = limits_.request;
@@ -78,28 +113,35 @@ void Api::CreateSession(const Call& call) {
                                  : fields.Ids(*prompt, "prompt", limits.vocabulary, limits.prompt_tokens);
   }
   fields.Finish();
-  const SessionStore::Lease lease = sessions_.Add(Conversation(served_.model));
+  SessionStore::Lease lease = sessions_.Add(Conversation(served_.model));
+  const std::string id = lease.id();
+  const auto undo = [this](const SessionStore::Lease& of) { sessions_.Remove(of.id()); };
   try {
-    Read(lease.shared(), tokens, false);
-  } catch (const ApiError&) {
-    sessions_.Remove(lease.id());
+    lease.Reserve(GrownBytes(lease.conversation(), static_cast<int64_t>(tokens.size())));
+    auto conversation = lease.shared();
+    Read(call, {std::move(lease), std::move(conversation), std::move(tokens), false,
+                [this](Call& of, const SessionStore::Lease& made, const std::vector<TokenRecord>&) {
+                  Reply(of, SessionJson(made.id(), made.conversation()), 201);
+                },
+                undo});
+  } catch (...) {
+    sessions_.Remove(id);
     throw;
   }
-  Reply(call, SessionJson(lease.id(), lease.conversation()), 201);
 }
 
-void Api::ShowSession(const Call& call) {
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
+void Api::ShowSession(Call& call) {
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
   Reply(call, SessionJson(lease.id(), lease.conversation()));
 }
 
-void Api::DeleteSession(const Call& call) {
-  sessions_.Remove(call.id);
-  Reply(call, {{"id", call.id}, {"object", "session"}, {"deleted", true}});
+void Api::DeleteSession(Call& call) {
+  sessions_.Remove(call.id());
+  Reply(call, {{"id", call.id()}, {"object", "session"}, {"deleted", true}});
 }
 
-void Api::AppendToSession(const Call& call) {
-  Fields fields(call.request.body);
+void Api::AppendToSession(Call& call) {
+  Fields fields(call.body());
   const RequestLimits& limits = limits_.request;
   const nlohmann::json* ids = fields.Find("tokens");
   const nlohmann::json* text = fields.Find("text");
@@ -110,73 +152,88 @@ void Api::AppendToSession(const Call& call) {
                                     : TokensOf(fields.String("text", ""), false);
   const bool trace = fields.Bool("trace", false);
   fields.Finish();
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
-  sessions_.CheckRoom(lease.conversation(), static_cast<int64_t>(tokens.size()));
-  const std::vector<TokenRecord> records = Read(lease.shared(), tokens, trace);
-  OrderedJson body = SessionJson(lease.id(), lease.conversation());
-  body["tokens"] = TokenList(served_, records);
-  Reply(call, body);
+  SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const auto more = static_cast<int64_t>(tokens.size());
+  sessions_.CheckLength(lease.conversation(), more);
+  lease.Reserve(GrownBytes(lease.conversation(), more));
+  auto conversation = lease.shared();
+  Read(call, {std::move(lease), std::move(conversation), std::move(tokens), trace,
+              [this](Call& of, const SessionStore::Lease& now, const std::vector<TokenRecord>& records) {
+                OrderedJson body = SessionJson(now.id(), now.conversation());
+                body["tokens"] = TokenList(served_, records);
+                Reply(of, body);
+              }});
 }
 
-void Api::ForkSession(const Call& call) {
-  Fields(call.request.body).Finish();
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
+void Api::ForkSession(Call& call) {
+  Fields(call.body()).Finish();
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
   const SessionStore::Lease fork = sessions_.Add(lease.conversation().Fork());
   Reply(call, SessionJson(fork.id(), fork.conversation()), 201);
 }
 
-void Api::RewindSession(const Call& call) {
-  Fields fields(call.request.body);
+void Api::RewindSession(Call& call) {
+  Fields fields(call.body());
   const int64_t position = fields.Integer("position", -1, INT64_MIN, INT64_MAX);
   fields.Finish();
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
+  SessionStore::Lease lease = sessions_.Borrow(call.id(), true);
   Conversation& now = lease.conversation();
-  if (position < now.base || position > now.position()) {
-    throw ApiError(400,
-                   StrCat("position ", position, " is not known; this session can go to ", now.base,
-                          " up to ", now.position()),
-                   "position");
+  const int64_t last = now.base + static_cast<int64_t>(now.tokens.size());
+  if (position < now.base || position > last) {
+    throw ApiError(
+        400,
+        StrCat("position ", position, " is not known; this session can go to ", now.base, " up to ", last),
+        "position");
   }
-  if (position != now.position()) {
-    const auto then = std::make_shared<Conversation>(served_.model);
-    then->base = now.base;
-    then->base_state = now.base_state;
-    if (now.base > 0) then->session.Rewind(now.base_state);
-    Read(then, {now.tokens.begin(), now.tokens.begin() + (position - now.base)}, false);
-    now = std::move(*then);
-  }
-  Reply(call, SessionJson(lease.id(), now));
+  if (position == last && !now.damaged) return Reply(call, SessionJson(lease.id(), now));
+  const auto then = std::make_shared<Conversation>(served_.model);
+  then->loaded = now.loaded;
+  then->base = now.base;
+  then->base_state = now.base_state;
+  if (!now.base_state.empty()) then->session.Rewind(now.base_state);
+  // Both are there until the new one is read.
+  lease.Reserve(now.Bytes() + GrownBytes(*then, position - now.base));
+  std::vector<int32_t> tokens(now.tokens.begin(), now.tokens.begin() + (position - now.base));
+  Read(call, {std::move(lease), then, std::move(tokens), false,
+              [this, then](Call& of, const SessionStore::Lease& held, const std::vector<TokenRecord>&) {
+                held.conversation() = std::move(*then);
+                Reply(of, SessionJson(held.id(), held.conversation()));
+              }});
 }
 
-void Api::SaveState(const Call& call) {
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
-  call.response.set_content(lease.conversation().session.Serialize(), "application/octet-stream");
+void Api::SaveState(Call& call) {
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  call.Answer(
+      MakeResponse(200, "application/octet-stream", lease.conversation().session.Serialize(seal_.key)));
 }
 
-void Api::LoadState(const Call& call) {
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
+void Api::LoadState(Call& call) {
+  const SessionStore::Lease lease = sessions_.Borrow(call.id(), true);
   std::optional<Conversation> loaded;
   try {
-    loaded.emplace(runtime::Session::Deserialize(served_.model, call.request.body, "the state"));
+    loaded.emplace(runtime::Session::Deserialize(served_.model, call.body(), "the state",
+                                                 seal_.trust_others ? std::string_view() : seal_.key));
   } catch (const Error& error) {
     throw ApiError(400, error.what(), "state", "invalid_state");
   }
+  loaded->loaded = true;
   loaded->base = loaded->position();
-  if (loaded->base > 0) loaded->base_state = loaded->session.Checkpoint();
+  loaded->base_state = loaded->session.Checkpoint();
+  lease.Reserve(loaded->Bytes());
   lease.conversation() = std::move(*loaded);
   Reply(call, SessionJson(lease.id(), lease.conversation()));
 }
 
-void Api::ShowMemory(const Call& call) {
+void Api::ShowMemory(Call& call) {
   const model::ModelConfig& config = served_.model->config();
   if (model::FindMixer(config.mixer).attention)
     throw ApiError(400, "this model is a transformer: it keeps every token and has no memory to show", "",
                    "no_memory");
-  const std::optional<int64_t> layer = Parameter(call.request, "layer", config.layers);
-  const std::optional<int64_t> head = Parameter(call.request, "head", config.heads);
+  const std::optional<int64_t> layer = Parameter(call.request.head, "layer", config.layers);
+  const std::optional<int64_t> head = Parameter(call.request.head, "head", config.heads);
   if (layer.has_value() != head.has_value())
     throw ApiError(400, "layer and head belong together", layer ? "head" : "layer");
-  const SessionStore::Lease lease = sessions_.Borrow(call.id);
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
   const runtime::Session& session = lease.conversation().session;
   const int64_t slots = config.Slots(), width = config.HeadDim();
   if (!layer) {

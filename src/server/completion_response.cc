@@ -31,6 +31,10 @@ OrderedJson MemoryJson(const TokenMemory& memory, int64_t heads) {
 
 }  // namespace
 
+std::string DumpJson(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
 std::string SpecialName(const text::Tokenizer& tokenizer, int32_t id) {
   const text::SpecialIds& special = tokenizer.special();
   if (id == special.eot) return std::string(text::kEndOfText);

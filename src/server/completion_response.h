@@ -16,6 +16,9 @@ namespace lattice::server {
 
 using OrderedJson = nlohmann::ordered_json;
 
+// One line; bytes that are not UTF-8 are replaced.
+std::string DumpJson(const OrderedJson& value);
+
 // <|endoftext|>, <s> or </s>, or <id> for any other id without text.
 std::string SpecialName(const text::Tokenizer& tokenizer, int32_t id);
 

@@ -9,6 +9,7 @@ int64_t Conversation::Bytes() const {
 
 Conversation Conversation::Fork() const {
   Conversation copy(session.Fork());
+  copy.loaded = loaded;
   copy.base = base;
   copy.base_state = base_state;
   copy.tokens = tokens;

@@ -20,8 +20,12 @@ struct Conversation {
   Conversation Fork() const;
 
   runtime::Session session;
+  // The state, or one that it goes back to, came from a client. Forks and rewinds keep this.
+  bool loaded = false;
+  // A request failed while it changed the state, which is not to be used then.
+  bool damaged = false;
   int64_t base = 0;  // position of the first of `tokens`; more than 0 when a state came from outside
-  runtime::Snapshot base_state;  // the state there; empty when base is 0
+  runtime::Snapshot base_state;  // the state there; empty when nothing was loaded
   std::vector<int32_t> tokens;   // read since `base`
   std::vector<float> logits;     // behind the last token; empty when not known
 };

@@ -50,6 +50,11 @@ TEST(Hostile, WhatIsNoRequestGetsAnError) {
   EXPECT_TRUE(Starts(Told(running, post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400));
   EXPECT_TRUE(
       Starts(Told(running, "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"), 400));
+  EXPECT_TRUE(Starts(Told(running, post + "Content-Length : 2\r\n\r\n{}"), 400));
+  EXPECT_TRUE(Starts(
+      Told(running, post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+      400));
+  EXPECT_TRUE(Starts(Told(running, post + "Transfer-Encoding: %63hunked\r\n\r\n0\r\n\r\n"), 400));
   EXPECT_EQ(Told(running, ""), "");
   EXPECT_EQ(running.Get("/health").status, 200);
 }
@@ -61,8 +66,11 @@ TEST(Hostile, ChunkedBodiesAreReadAndBounded) {
   const std::string head =
       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Transfer-Encoding: chunked\r\n\r\n";
-  const std::string answer = Told(running, head + "20\r\n" + kAsk + "\r\n0\r\n\r\n");
+  RawClient client(running.port);
+  client.Send(head + "20\r\n" + kAsk + "\r\n0\r\n\r\n");
+  const std::string answer = client.ReadUntil("usage");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
+  EXPECT_TRUE(Starts(Told(running, head + "2\r\n{}0\r\n\r\n"), 400)) << "a chunk without its CR LF";
   std::string endless = head;
   for (int i = 0; i < 100; ++i) endless += "40\r\n" + std::string(64, ' ') + "\r\n";
   EXPECT_TRUE(Starts(Told(running, endless), 413));
@@ -85,13 +93,64 @@ TEST(Hostile, RangesAreNotServed) {
   const RunningServer running;
   std::string ranges = "Range: bytes=0-1";
   while (ranges.size() < 15000) ranges += ",0-1";
-  const std::string answer = Told(running, "GET / HTTP/1.1\r\nHost: localhost\r\n" + ranges + "\r\n\r\n");
+  const std::string head = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string answer = Told(running, head + ranges + "\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer.substr(0, 200);
+  EXPECT_LT(answer.size(), 100000u);
+  const std::string hidden = Told(running, head + "X: a\n" + ranges + "\r\n\r\n");
+  EXPECT_TRUE(Starts(hidden, 400)) << hidden.substr(0, 200);
+  EXPECT_LT(hidden.size(), 2000u);
+}
+
+TEST(Hostile, NothingIsReadOrAnsweredBeforeTheKeyIsChecked) {
+  ServerOptions options;
+  options.key = "correct-horse-battery-%41-staple";
+  const RunningServer running(options);
+  RawClient client(running.port);
+  client.Send(
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+      "8000000\r\n\r\n");
+  EXPECT_TRUE(Starts(client.ReadAll(), 401)) << "none of the body was sent";
+  EXPECT_TRUE(client.closed());
+  EXPECT_TRUE(Starts(Told(running, "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), 401));
+  EXPECT_EQ(running.Get("/v1/models", {{"Authorization", "Bearer " + options.key}}).status, 200);
+  EXPECT_EQ(running.Get("/v1/models", {{"Authorization", "Bearer correct-horse-battery-A-staple"}}).status,
+            401);
+}
+
+TEST(Hostile, ErrorsAreShort) {
+  const RunningServer running;
+  for (const std::string& body :
+       {"{\"prompt\": \"" + std::string(4 << 20, 'a'), "{\"" + std::string(1 << 20, 'b') + "\": 1}",
+        "{\"prompt\": " + std::string(1 << 20, '7') + "}"}) {
+    const Answer answer = running.Post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_LT(answer.text.size(), 4000u);
+  }
+}
+
+TEST(Hostile, ANameThatIsNotUtf8IsRefused) {
+  ServedModel served = TinyServed();
+  served.name = "caf\xe9";
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Server server(served, {}); }), {"UTF-8", "--name"}));
+}
+
+TEST(Hostile, CurlWaitsForPermissionToSend) {
+  const RunningServer running;
+  RawClient client(running.port);
+  const std::string head =
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+      "13\r\n";
+  client.Send(head + "Expect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.Send("{\"text\": \"a\"}");
+  EXPECT_NE(client.ReadUntil("count").find("[97]"), std::string::npos);
+  EXPECT_TRUE(Starts(Told(running, head + "Expect: wonders\r\n\r\n"), 417));
 }
 
 TEST(Hostile, SlowRequestsEnd) {
   ServerOptions options;
-  options.http.connection.request = std::chrono::seconds(1);
+  options.http.connection.request = options.http.connection.head_time = std::chrono::seconds(1);
   options.http.connection.idle = std::chrono::seconds(1);
   const RunningServer running(options);
   RawClient header(running.port), body(running.port), still(running.port);
@@ -133,7 +192,11 @@ TEST(Hostile, OtherMachinesNeedAKeyAndOtherPagesAreRefused) {
       io::Says(io::ErrorOf([&] { Server server(TinyServed(), options); }), {"0.0.0.0", "--api-key-file"}));
   const RunningServer running;
   EXPECT_EQ(running.Get("/v1/models", {{"Host", "evil.example"}}).status, 403);
-  EXPECT_EQ(running.Get("/v1/models", {{"Host", "localhost.evil.example"}}).status, 403);
+  for (const char* host : {"localhost.evil.example", "127.0.0.1:80.evil.example",
+                           "127.0.0.1:", "[::1].evil.example", "[::1", "localhost:123456", "127.0.0.1:x"})
+    EXPECT_EQ(running.Get("/v1/models", {{"Host", host}}).status,
+              std::string(host) == "127.0.0.1:" ? 200 : 403)
+        << host;
   EXPECT_EQ(running.Get("/v1/models", {{"Origin", "http://evil.example"}}).status, 403);
   EXPECT_EQ(running.Get("/v1/models", {{"Origin", "null"}}).status, 403);
   const std::string host = "localhost:" + std::to_string(running.port);

@@ -1,5 +1,7 @@
 #include "server/job.h"
 
+#include <utility>
+
 namespace lattice::server {
 namespace {
 
@@ -8,25 +10,32 @@ constexpr size_t kMostEvents = 64, kMostTokens = 256;
 
 }  // namespace
 
-Job::Job(size_t tasks, int client, Clock::time_point deadline)
-    : client_(client), deadline_(deadline), unfinished_(tasks), held_(tasks) {}
+Job::Job(size_t tasks, ClientId client, Clock::time_point deadline, std::shared_ptr<JobListener> listener)
+    : client_(client), many_(tasks > 1), deadline_(deadline), held_(tasks), listener_(std::move(listener)) {}
 
-std::optional<Event> Job::Next() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !events_.empty() || unfinished_ == 0 || error_ || held_ == 0; });
-  if (!events_.empty()) {
-    Event event = std::move(events_.front());
-    events_.pop_front();
-    tokens_ -= event.tokens.size();
-    return event;
-  }
-  if (error_) throw *error_;
-  return std::nullopt;
+std::optional<Event> Job::Take() {
+  const std::lock_guard lock(mutex_);
+  if (events_.empty()) return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  tokens_ -= event.tokens.size();
+  return event;
 }
 
-void Job::WaitReleased() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return held_ == 0; });
+bool Job::Finished() const {
+  const std::lock_guard lock(mutex_);
+  return held_ == 0 && events_.empty();
+}
+
+std::exception_ptr Job::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void Job::Disown() noexcept {
+  std::shared_ptr<JobListener> listener;  // ends behind the lock
+  const std::lock_guard lock(mutex_);
+  listener = std::move(listener_);
 }
 
 bool Job::Full() const {
@@ -35,24 +44,30 @@ bool Job::Full() const {
 }
 
 void Job::Push(Event event) {
-  const std::lock_guard lock(mutex_);
-  if (event.reason != nullptr) --unfinished_;
-  tokens_ += event.tokens.size();
-  events_.push_back(std::move(event));
-  changed_.notify_all();
+  std::shared_ptr<JobListener> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    const size_t tokens = event.tokens.size();
+    events_.push_back(std::move(event));
+    tokens_ += tokens;
+    listener = listener_;
+  }
+  listener->JobChanged();
 }
 
-void Job::Fail(const ApiError& error) {
+void Job::Fail(std::exception_ptr reason) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!error_) error_ = error;
-  cancelled_ = true;
-  changed_.notify_all();
+  if (error_ == nullptr) error_ = std::move(reason);
+  failed_ = true;
 }
 
-void Job::Release() {
-  const std::lock_guard lock(mutex_);
-  --held_;
-  changed_.notify_all();
+void Job::Release() noexcept {
+  std::shared_ptr<JobListener> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--held_ == 0) listener = std::move(listener_);
+  }
+  if (listener) listener->JobChanged();
 }
 
 }  // namespace lattice::server

@@ -1,12 +1,12 @@
-// A request as it stands between the thread of its client and the engine's.
+// A request as it stands between whoever answers it and the engine.
 #ifndef LATTICE_SERVER_JOB_H_
 #define LATTICE_SERVER_JOB_H_
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,57 +56,60 @@ struct Event {
   int64_t prompt_tokens = 0, cached_tokens = 0, chosen_tokens = 0;
 };
 
-// The engine's thread pushes, the client's thread takes. A job that is full is left alone by the engine until
-// its client has caught up: a slow client holds up nobody else.
+// Is told that a job has an event, or has ended.
+class JobListener {
+ public:
+  virtual ~JobListener() = default;
+  // On the engine's thread: must be quick.
+  virtual void JobChanged() noexcept = 0;
+};
+
+// Who sent a job, as far as its share of the server is concerned.
+using ClientId = uint64_t;
+
+// The engine's thread pushes, one other thread at a time takes. A job that is full is left alone by the
+// engine until its events are taken: a slow client holds up nobody else.
 class Job {
  public:
-  // `client` is a socket to watch for a hang-up, or -1; it must stay open until WaitReleased returns.
-  Job(size_t tasks, int client, Clock::time_point deadline);
+  // The listener lives until the engine has let go of the job.
+  Job(size_t tasks, ClientId client, Clock::time_point deadline, std::shared_ptr<JobListener> listener);
 
-  // The client's side. Next waits for an event; nothing comes after the last event of the last task. Throws
-  // ApiError when the job was ended early, for the reason it names.
-  std::optional<Event> Next();
-  void Cancel() { cancelled_ = true; }
-  // Until the engine has let go of the job.
-  void WaitReleased();
+  // The client's side. The next event, if there is one by now.
+  std::optional<Event> Take();
+  // The engine has let go of the job and nothing is left to take.
+  bool Finished() const;
+  // Why the job was ended early; null when it was not.
+  std::exception_ptr error() const;
+
+  // The engine did not take the job: the listener is let go.
+  void Disown() noexcept;
+
+  // Both sides: ends the job. The first reason counts. Allocates nothing.
+  void Fail(std::exception_ptr reason) noexcept;
 
   // The engine's side.
   bool Full() const;
   void Push(Event event);
-  void Fail(const ApiError& error);
-  bool cancelled() const { return cancelled_; }
-  int client() const { return client_; }
+  bool failed() const { return failed_; }
+  ClientId client() const { return client_; }
+  // Several texts at once.
+  bool many() const { return many_; }
   Clock::time_point deadline() const { return deadline_; }
   Clock::time_point created() const { return created_; }
   // One task is out of the engine's hands.
-  void Release();
+  void Release() noexcept;
 
  private:
-  const int client_;
+  const ClientId client_;
+  const bool many_;
   const Clock::time_point created_ = Clock::now(), deadline_;
-  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<Event> events_;
   size_t tokens_ = 0;  // in events_
-  size_t unfinished_, held_;
-  std::optional<ApiError> error_;
-};
-
-// A job as its client's thread holds it: going out of scope ends it.
-class JobHandle {
- public:
-  explicit JobHandle(std::shared_ptr<Job> job) : job_(std::move(job)) {}
-  ~JobHandle() {
-    job_->Cancel();
-    job_->WaitReleased();
-  }
-  JobHandle(const JobHandle&) = delete;
-  JobHandle& operator=(const JobHandle&) = delete;
-  Job* operator->() const { return job_.get(); }
-
- private:
-  std::shared_ptr<Job> job_;
+  size_t held_;        // tasks that the engine has
+  std::exception_ptr error_;
+  std::shared_ptr<JobListener> listener_;
 };
 
 }  // namespace lattice::server

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "server/http/http_counters.h"
+
 namespace lattice::server {
 
 // Seconds, counted in buckets. Any thread.
@@ -27,12 +29,11 @@ class Histogram {
 };
 
 // All counters may be changed from any thread.
-struct Metrics {
+struct Metrics : http::HttpCounters {
   std::atomic<int64_t> prompt_tokens{0}, cached_tokens{0}, chosen_tokens{0};
   std::atomic<int64_t> steps{0}, rows{0};
   std::atomic<int64_t> rejected{0}, disconnected{0}, expired{0};
   std::atomic<int64_t> running{0}, waiting{0};
-  std::atomic<int64_t> connections{0}, refused_connections{0};
   Histogram first_token, between_tokens;
 
   // An answer went out.

@@ -14,14 +14,21 @@ namespace lattice::server {
 
 class RawClient {
  public:
-  // `buffer`: bytes that the system keeps for the client before it reads; 0: the system's choice.
-  explicit RawClient(int port, int buffer = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // `buffer`: bytes that the system keeps for the client before it reads; 0: the system's choice. `number`:
+  // the client's address is 127.0.0.<number>.
+  explicit RawClient(int port, int buffer = 0, int number = 1) : RawClient() {
     if (buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) Close();
+    const sockaddr_in own = Address(number, 0);
+    if (::bind(socket_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) Close();
+    Connect(port);
+  }
+  // A socket that is not connected yet.
+  RawClient() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {}
+  bool Connect(int port) {
+    const sockaddr_in address = Address(1, port);
+    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return true;
+    Close();
+    return false;
   }
   ~RawClient() { Close(); }
   RawClient(const RawClient&) = delete;
@@ -33,6 +40,8 @@ class RawClient {
   }
   // No more bytes will be sent.
   void EndSending() { ::shutdown(socket_, SHUT_WR); }
+
+  int socket() const { return socket_; }
 
   bool Send(const std::string& bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
@@ -62,6 +71,14 @@ class RawClient {
   bool closed() const { return closed_; }
 
  private:
+  static sockaddr_in Address(int number, int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + static_cast<uint32_t>(number) - 1);
+    return address;
+  }
+
   int socket_;
   std::string text_;
   bool closed_ = false;

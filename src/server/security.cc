@@ -10,10 +10,12 @@ namespace {
 
 constexpr size_t kShortestKey = 16, kLongestKey = 512;
 
-// "host:port" or "[host]:port" without the port.
+// "host", "host:port" or "[host]:port" without the port; empty when it is none of them.
 std::string_view WithoutPort(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
+  const size_t end = host.starts_with('[') ? host.find(']') + 1 : std::min(host.find(':'), host.size());
+  const std::string_view port = host.substr(end);
+  const bool digits = port.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  return port.empty() || (port.front() == ':' && digits && port.size() <= 6) ? host.substr(0, end) : "";
 }
 
 }  // namespace

@@ -31,6 +31,11 @@ void Sequence::AddFollower(std::shared_ptr<Sequence> follower) {
   followers_.push_back(std::move(follower));
 }
 
+void Sequence::Fail(std::exception_ptr reason) noexcept {
+  if (conversation_) conversation_->damaged = true;
+  job_->Fail(std::move(reason));
+}
+
 void Sequence::Begin() {
   begun_ = true;
   if (!conversation_) conversation_ = std::make_shared<Conversation>(world_.served.model);
@@ -38,7 +43,8 @@ void Sequence::Begin() {
   sampler_.Accept(conversation_->tokens);
   sampler_.Accept(task_.prompt);
   const bool all_computed = trace_ || task_.prompt_logprobs;
-  if (conversation_->position() > 0 || all_computed || task_.prompt.size() < 2) return;
+  const bool begun = conversation_->position() > 0 || conversation_->loaded;
+  if (begun || all_computed || task_.prompt.size() < 2) return;
   const std::span<const int32_t> before_last = std::span(task_.prompt).first(task_.prompt.size() - 1);
   const runtime::PrefixCache::Hit hit = world_.cache.Find(before_last);
   if (hit.tokens == 0) return;
@@ -100,6 +106,8 @@ void Sequence::Consume(std::span<const float> logits) {
     }
   }
   read_ += fed_.size();
+  // Somebody who hangs up may come back to the session and go on from here.
+  if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
   Remember();
   if (trace_) Tell(reason_ != nullptr ? static_cast<int64_t>(kept_tokens_) : shown_.CertainTokens());
   if (reason_ != nullptr) return Finish(reason_, logits);
@@ -107,9 +115,10 @@ void Sequence::Consume(std::span<const float> logits) {
 }
 
 // Keeps the state for prompts that begin the same. A transformer's grows with the text, so only whole prompts
-// are worth it there.
+// are worth it there. What goes back to a state that a client sent is that client's alone: it need not be
+// what the tokens lead to.
 void Sequence::Remember() {
-  if (conversation_->base > 0) return;
+  if (conversation_->loaded) return;
   const bool block = conversation_->position() % kBlock == 0 &&
                      !model::FindMixer(world_.served.model->config().mixer).attention;
   const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
@@ -141,6 +150,7 @@ void Sequence::TellPrompt(std::span<const float> logits) {
 void Sequence::AfterPrompt(std::span<const float> logits) {
   for (const std::shared_ptr<Sequence>& follower : followers_) follower->Adopt(*this, logits);
   followers_.clear();
+  if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
   if (task_.max_tokens == 0) return Finish("length", logits);
   Choose(logits);
 }

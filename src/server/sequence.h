@@ -3,6 +3,7 @@
 #define LATTICE_SERVER_SEQUENCE_H_
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,9 @@ class Sequence {
 
   Job& job() const { return *job_; }
   bool done() const { return done_; }
+  // Ends the job: this sequence cannot go on. A conversation that is kept is not to be trusted any more.
+  void Fail(std::exception_ptr reason) noexcept;
+  int64_t state_bytes = 0;  // as the scheduler counts them
   // Will start from what `this` has read once its prompt is done.
   void AddFollower(std::shared_ptr<Sequence> follower);
 

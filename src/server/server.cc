@@ -1,16 +1,19 @@
 #include "server/server.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/error.h"
 #include "model/mixers.h"
-#include "server/front_desk.h"
+#include "server/router.h"
 #include "server/security.h"
+#include "text/utf8.h"
 
 namespace lattice::server {
 
 namespace {
+
+// What the last answers get to be taken when the grace time is over.
+constexpr std::chrono::seconds kLastAnswers{1};
 
 // A transformer keeps keys and values of every token: texts are as long as this allows.
 constexpr int64_t kLargestCache = int64_t{256} << 20;
@@ -31,13 +34,13 @@ struct Server::Parts {
         served(std::move(model)),
         cache(options.cache_bytes),
         sessions(options.sessions),
+        budget(options.http.bytes),
+        workers(options.http.workers),
         scheduler({served, cache, metrics}, options.scheduler, options.threads),
-        api(served, scheduler, sessions, cache, metrics, options.api),
-        desk(api, scheduler, metrics,
-             {options.key, IsLoopback(options.host), options.body_bytes, StateBytes()}),
-        http(options.http, metrics) {
-    desk.Install(http);
-  }
+        api({served, scheduler, sessions, cache, metrics, workers, budget, options.seal}, options.api),
+        router(api, scheduler, metrics,
+               {options.key, IsLoopback(options.host), options.body_bytes, StateBytes()}),
+        front(options.http, router, workers, budget, metrics) {}
 
   // A state that is sent to the server is no larger than one that comes from it.
   int64_t StateBytes() const {
@@ -49,11 +52,13 @@ struct Server::Parts {
   Metrics metrics;
   runtime::PrefixCache cache;
   SessionStore sessions;
+  http::ByteBudget budget;
+  http::WorkerPool workers;
   Scheduler scheduler;
   Api api;
-  FrontDesk desk;
-  HttpServer http;
-  std::thread accepting;
+  Router router;
+  http::HttpServer front;
+  bool started = false;
 };
 
 void CheckOptions(const ServerOptions& options) {
@@ -63,30 +68,44 @@ void CheckOptions(const ServerOptions& options) {
         "stay at 127.0.0.1");
 }
 
+int64_t ClientShare(int64_t all) { return all - all / 4; }
+
 Server::Server(ServedModel served, ServerOptions options) {
   CheckOptions(options);
+  Check(text::CountInvalidUtf8(served.name) == 0 && text::IncompleteTail(served.name) == 0,
+        "[serve] the model's name is not UTF-8; give one that is with --name");
+  if (!IsLoopback(options.host)) {
+    // All clients of a loopback address look the same; of others, none is to take everything.
+    if (options.http.client_connections == 0)
+      options.http.client_connections = ClientShare(options.http.connections);
+    if (options.scheduler.client == 0) options.scheduler.client = ClientShare(options.scheduler.Places());
+  }
   LimitCache(served.model->config(), options.api.request);
   options.api.request.vocabulary = served.tokenizer->vocab_size();
-  options.api.request.choices =
-      std::min(options.api.request.choices, options.scheduler.running + options.scheduler.waiting);
+  options.api.request.choices = std::min(options.api.request.choices, options.scheduler.ManyPlaces());
   parts_ = std::make_unique<Parts>(std::move(served), std::move(options));
 }
 
-Server::~Server() { Stop(); }
+Server::~Server() {
+  Stop();
+  // Nothing is computed or answered any more when the parts go.
+  parts_->scheduler.Stop(Clock::now());
+  parts_->workers.Stop();
+}
 
 int Server::Start() {
-  const int port = parts_->http.Bind(parts_->options.host, parts_->options.port);
-  parts_->accepting = std::thread([http = &parts_->http] { http->Serve(); });
-  // Shutdown before the loop runs would be lost.
-  while (!parts_->http.is_running()) std::this_thread::yield();
+  const int port = parts_->front.Start(parts_->options.host, parts_->options.port);
+  parts_->started = true;
   return port;
 }
 
 void Server::Stop() {
-  if (!parts_->accepting.joinable()) return;
-  parts_->http.Shutdown();
-  parts_->scheduler.Stop(Clock::now() + parts_->options.grace);
-  parts_->accepting.join();
+  if (!parts_->started) return;
+  const Clock::time_point deadline = Clock::now() + parts_->options.grace;
+  parts_->front.Stop();
+  parts_->scheduler.Stop(deadline);
+  parts_->front.Join(std::max(deadline, Clock::now()) + kLastAnswers);
+  parts_->started = false;
 }
 
 const Metrics& Server::metrics() const { return parts_->metrics; }

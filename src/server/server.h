@@ -13,11 +13,12 @@
 #include <string>
 
 #include "server/api.h"
-#include "server/http_server.h"
+#include "server/http/http_server.h"
 #include "server/metrics.h"
 #include "server/scheduler.h"
 #include "server/served_model.h"
 #include "server/session_store.h"
+#include "server/state_seal.h"
 
 namespace lattice::server {
 
@@ -32,8 +33,13 @@ struct ServerOptions {
   SchedulerLimits scheduler;
   SessionLimits sessions;
   ApiLimits api;
-  HttpLimits http;
+  server::http::HttpLimits http;
+  StateSeal seal;
 };
+
+// A client of a server that others can reach may have so much of its connections and of its places by
+// default.
+int64_t ClientShare(int64_t all);
 
 // Throws Error for options that do not go together: an address others can reach, and no key.
 void CheckOptions(const ServerOptions& options);
@@ -46,7 +52,8 @@ class Server {
 
   // Listens and serves, on threads of its own. Returns the port.
   int Start();
-  // Takes no more requests, finishes those it has within the grace time, and returns.
+  // Takes no more requests and finishes those it has. Returns when the grace time is over at the latest, and
+  // a second more for the last answers to be taken.
   void Stop();
 
   const Metrics& metrics() const;

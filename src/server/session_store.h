@@ -39,6 +39,9 @@ class SessionStore {
     Conversation& conversation() const;
     // Keeps the session alive as long as somebody computes with it.
     std::shared_ptr<Conversation> shared() const;
+    // Makes sure that the session may take `bytes`, until the lease ends and its true size counts. Throws
+    // ApiError (429) when there is no room.
+    void Reserve(int64_t bytes) const;
 
    private:
     SessionStore* store_;
@@ -46,14 +49,13 @@ class SessionStore {
   };
 
   // Both throw ApiError: 429 when there is no room; 404 when there is no such session, 409 when somebody else
-  // uses it.
+  // uses it, 500 when a failure has damaged it (unless `damaged` may be).
   Lease Add(Conversation conversation);
-  Lease Borrow(const std::string& id);
+  Lease Borrow(const std::string& id, bool damaged = false);
   // The state goes once nobody uses it any more. Throws ApiError (404).
   void Remove(const std::string& id);
-  // Throws ApiError (429) when the states need more room than there is, (400) when the session would get too
-  // long.
-  void CheckRoom(const Conversation& conversation, int64_t more_tokens) const;
+  // Throws ApiError (400) when the session would get too long.
+  void CheckLength(const Conversation& conversation, int64_t more_tokens) const;
 
   const SessionLimits& limits() const { return limits_; }
   int64_t Count() const;
@@ -70,7 +72,10 @@ class SessionStore {
     Clock::time_point used = Clock::now();
   };
   void Return(Entry& entry);
-  bool Full(int64_t more) const;
+  void Reserve(Entry& entry, int64_t bytes);
+  // Whether there is room, after sessions that nobody uses have made it.
+  bool MakeRoom(int64_t sessions, int64_t bytes);
+  bool Fits(int64_t sessions, int64_t bytes) const;
 
   const SessionLimits limits_;
   mutable std::mutex mutex_;

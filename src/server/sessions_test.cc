@@ -156,6 +156,59 @@ TEST(Sessions, StatesTravelAndHostileOnesAreRefused) {
   EXPECT_EQ(running.Get("/v1/sessions/" + id).body["position"], 25);
 }
 
+// A state as somebody could make it who knows the model: other numbers, claims to have read nothing, and has
+// a checksum that is right.
+std::string ForgedState() {
+  const ServedModel served = TinyServed();
+  runtime::Session session(served.model);
+  for (float& value : session.state().fixed) value = 0.5f;
+  session.state().position = 0;
+  return session.Serialize();
+}
+
+TEST(Sessions, AForgedStateReachesNobodyElse) {
+  for (const bool trusted : {false, true}) {
+    ServerOptions options;
+    options.seal.trust_others = trusted;
+    const RunningServer running(options), untouched;
+    const std::string prompt(600, 'p');
+    const std::string id = running.NewSession(json::object());
+    const Answer loaded = running.Put("/v1/sessions/" + id + "/state", ForgedState());
+    ASSERT_EQ(loaded.status, trusted ? 200 : 400) << loaded.text;
+    if (!trusted) {
+      EXPECT_NE(loaded.text.find("seal"), std::string::npos) << loaded.text;
+      continue;
+    }
+    // In the session, a fork of it, and after a rewind: none may reach the cache.
+    const std::string fork = running.Post("/v1/sessions/" + id + "/fork", json::object()).body["id"];
+    for (const std::string& each : {id, fork}) {
+      EXPECT_EQ(
+          running.Post("/v1/sessions/" + each + "/append", json{{"text", prompt}, {"trace", true}}).status,
+          200);
+      EXPECT_EQ(running.Post("/v1/sessions/" + each + "/rewind", json{{"position", 0}}).status, 200);
+      EXPECT_EQ(running.Post("/v1/sessions/" + each + "/append", json{{"text", prompt}}).status, 200);
+    }
+    const json ask = {{"prompt", prompt + "q"}, {"max_tokens", 12}, {"temperature", 0}};
+    const Answer answer = running.Post("/v1/completions", ask);
+    EXPECT_EQ(answer.body["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    EXPECT_EQ(TextOf(answer), TextOf(untouched.Post("/v1/completions", ask)));
+    // And the session goes on from the state it was given, not from what others have computed.
+    EXPECT_NE(running.Get("/v1/sessions/" + id + "/state").text,
+              running.Get("/v1/sessions/" + running.NewSession({{"prompt", prompt}}) + "/state").text);
+  }
+}
+
+TEST(Sessions, StatesTravelBetweenServersThatShareAKey) {
+  ServerOptions options;
+  options.seal.key = "0123456789abcdef-shared";
+  const RunningServer here(options), there(options), elsewhere;
+  const std::string state = here.Get("/v1/sessions/" + here.NewSession({{"prompt", "abc"}}) + "/state").text;
+  EXPECT_EQ(there.Put("/v1/sessions/" + there.NewSession(json::object()) + "/state", state).body["position"],
+            3);
+  EXPECT_EQ(elsewhere.Put("/v1/sessions/" + elsewhere.NewSession(json::object()) + "/state", state).status,
+            400);
+}
+
 TEST(Sessions, TracesAndMemoryHaveTheirShapes) {
   const RunningServer running;
   const std::string id = running.NewSession(json::object());

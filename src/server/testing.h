@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/testing.h"
@@ -77,7 +79,7 @@ class RunningServer {
   static ServerOptions WithDefaults(ServerOptions options) {
     options.port = 0;
     options.threads = 1;
-    options.grace = std::chrono::seconds(2);
+    options.grace = std::min(options.grace, std::chrono::seconds(2));
     return options;
   }
   httplib::Client Client() const {
@@ -91,6 +93,16 @@ class RunningServer {
             result->headers};
   }
 };
+
+// True as soon as the condition is, false after a minute: sanitizers are slow.
+template <typename Condition>
+bool Soon(const Condition& condition) {
+  for (int i = 0; i < 12000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
 
 // The JSON of every `data:` line but the last, which must be [DONE].
 inline std::vector<nlohmann::json> StreamOf(const std::string& text) {

@@ -1,0 +1,59 @@
+// The head of an HTTP/1.1 request, parsed strictly: what two programs could read differently is refused.
+#ifndef LATTICE_SERVER_HTTP_REQUEST_HEAD_H_
+#define LATTICE_SERVER_HTTP_REQUEST_HEAD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lattice::server::http {
+
+struct HeadLimits {
+  size_t bytes = 16 << 10;  // with the empty line behind it
+  size_t fields = 100;
+  size_t path_bytes = 512;
+};
+
+struct RequestHead {
+  std::string method;                                       // a token, as sent
+  std::string path;                                         // percent-decoded, without the query
+  std::vector<std::pair<std::string, std::string>> query;   // percent-decoded
+  std::vector<std::pair<std::string, std::string>> fields;  // names in lower case, values as sent
+  int minor_version = 1;                                    // of HTTP/1
+  bool chunked = false;                                     // the body comes in chunks
+  int64_t content_length = 0;                               // of a body that does not
+
+  bool HasBody() const { return chunked || content_length > 0; }
+  // The value of the field, or of the query; null when there is none.
+  const std::string* Field(std::string_view lower_case_name) const;
+  const std::string* Query(std::string_view name) const;
+  // Whether the client wants the connection to stay.
+  bool KeepAlive() const;
+};
+
+// What is wrong with a head, as the status and the message of an answer.
+struct BadRequest {
+  int status = 400;
+  const char* message = "";
+};
+
+// Reads the head at the beginning of `bytes`, which may end anywhere. Gives the head and how many bytes it
+// takes; what is wrong with it as soon as that can be told; or nothing while more bytes are needed.
+//
+// Lines end with CR LF and nothing else; there are no continued lines, no space before a colon, no control
+// characters, no second Host, Content-Length, Transfer-Encoding, Content-Type, Authorization or Origin. The
+// target is a path. A body has one Content-Length or "Transfer-Encoding: chunked", never both.
+struct ParsedHead {
+  RequestHead head;
+  size_t bytes = 0;
+};
+std::variant<std::monostate, ParsedHead, BadRequest> ParseHead(std::string_view bytes,
+                                                               const HeadLimits& limits);
+
+}  // namespace lattice::server::http
+
+#endif  // LATTICE_SERVER_HTTP_REQUEST_HEAD_H_
