@@ -16,9 +16,11 @@ export function writeShare(byte) {
 }
 
 // What the server sends for a token, unpacked: `write` has a byte for every slot of every head of every layer (see
-// writeShare); `novelty` has a number for every head of every layer. Both are null where the model has no memory.
+// writeShare); `novelty` has a number for every head of every layer, and is null for memories that have none (only
+// Lattice projects its updates). Both are null where the model has no memory.
 export function readToken(sent) {
-  const novelty = sent.memory ? sent.memory.novelty.flat() : null;
+  const figures = sent.memory?.novelty.flat() ?? [null];
+  const novelty = figures[0] === null ? null : figures;
   return {
     id: sent.id,
     text: sent.text,
