@@ -1,102 +1,14 @@
-"""The page of `lattice serve` in a headless Chromium: every click a user makes, on a real server with a tiny model."""
+"""The views of the page: every click a user makes."""
 
 import json
 import re
 import time
 
 import pytest
-from browser import CHROMIUM, Browser
-from cli_program import ROOT, ok, train, write_text
-from serve_program import serve
+from cli_program import ROOT, ok
+from page_driver import browser, choose, count, model, needs_chromium, page, position, server, shades, text, write  # noqa: F401
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
-
-KEY = "a-key-of-the-test-0123456789"
-LAYERS, HEADS = 2, 2
-UNENDING = dict(temperature=0.3, seed=1)  # warmer, a hardly trained model ends its text now and then
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("page")
-    write_text(path / "text.txt")
-    train(path / "text.txt", path / "tiny", f"model.layers={LAYERS}", f"model.heads={HEADS}", "model.width=64")
-    return path / "tiny"
-
-
-@pytest.fixture(scope="module")
-def attention(tmp_path_factory):
-    path = tmp_path_factory.mktemp("page")
-    write_text(path / "text.txt")
-    train(path / "text.txt", path / "tiny", "model.mixer=transformer")
-    return path / "tiny"
-
-
-@pytest.fixture(scope="module")
-def server(model):
-    with serve(model) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    running = Browser()
-    yield running
-    running.close()
-
-
-def open_page(browser, address):
-    browser.errors.clear()
-    browser.show(1400, 900)
-    browser.open(address)
-    browser.until("document.querySelector('#branches button') !== null")
-    choose(browser, **UNENDING)
-
-
-def thrown(browser):
-    """Errors but for answers that are no success, which the page is prepared for."""
-    return [error for error in browser.errors if error.get("source") != "network"]
-
-
-@pytest.fixture
-def page(browser, server):
-    open_page(browser, server.url)
-    yield browser
-    assert thrown(browser) == [], "nothing was thrown, and the security policy held"
-
-
-def choose(page, **fields):
-    for name, value in fields.items():
-        page.run(f"document.querySelector('[name={name}]').value = {json.dumps(str(value))}")
-
-
-def count(page, view="#text"):
-    return page.run(f"document.querySelectorAll('{view} .token').length")
-
-
-def text(page, selector):
-    return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
-
-
-def write(page, prompt, tokens=20):
-    """Adds a prompt and waits for the model's tokens behind it."""
-    choose(page, max_tokens=tokens)
-    page.type("#prompt", prompt)
-    page.click("#go")
-    page.until("document.getElementById('stop').disabled && document.getElementById('prompt').value === ''")
-
-
-def shades(page, selector):
-    """How many different pixels a canvas has."""
-    return page.run(f"""(() => {{
-        const canvas = document.querySelector({json.dumps(selector)});
-        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-        return new Set(new Uint32Array(data.buffer)).size;
-    }})()""")
-
-
-def position(page):
-    return page.run("document.getElementById('position').valueAsNumber")
+pytestmark = needs_chromium
 
 
 def test_a_text_streams_and_the_memory_lights_up(page):
@@ -412,54 +324,3 @@ def test_it_can_be_read_in_any_light_and_on_a_phone(page, tmp_path, dark):
     red = page.run("Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0])")
     assert red < 60 if dark else red > 200
     page.show(1400, 900)
-
-
-def test_a_server_that_goes_away_and_comes_back(browser, model):
-    with serve(model) as server:
-        open_page(browser, server.url)
-        write(browser, "the memory", tokens=5)
-        before = text(browser, "#text")
-        choose(browser, max_tokens=60000)
-        browser.click("#go")
-        browser.until("document.querySelectorAll('#text .token').length > 20")
-        server.process.kill()
-        server.process.wait()
-    browser.until("!document.getElementById('banner').hidden", seconds=10)
-    assert re.search("connection (broke|ended)|does not answer", text(browser, "#banner p"))
-    assert text(browser, "#text").startswith(before), "what was written stays"
-    length = count(browser)
-    browser.click("#banner button")
-    browser.run("new Promise(done => setTimeout(done, 100))")
-    assert not browser.run("document.getElementById('banner').hidden"), "it is still away"
-    with serve(model, port=server.url.rsplit(":", 1)[1]):
-        # The page finds out by itself.
-        browser.until("document.querySelector('#banner button').textContent === 'Send it again'")
-        browser.click("#banner button")
-        browser.until("document.getElementById('banner').hidden")
-        write(browser, "the", tokens=4)
-        assert count(browser) == length + 7
-        assert text(browser, "#text").startswith(before)
-
-
-def test_a_key_is_asked_for_once(browser, model):
-    with serve(model, key=KEY) as server:
-        browser.open(server.url)
-        browser.until("document.getElementById('key-dialog').open")
-        browser.type("#key", KEY)
-        browser.key("Enter", 13)
-        browser.until("document.querySelector('#branches button') !== null")
-        choose(browser, **UNENDING)
-        write(browser, "the", tokens=4)
-        assert count(browser) == 7
-        assert not browser.run("document.getElementById('key-dialog').open")
-        assert browser.run("localStorage.length + sessionStorage.length + document.cookie.length") == 0
-
-
-def test_a_transformer_has_no_memory_to_show(browser, attention):
-    with serve(attention) as server:
-        open_page(browser, server.url)
-        write(browser, "the", tokens=6)
-        assert count(browser) == 9
-        assert browser.run("document.getElementById('memory').hidden")
-        assert "transformer" in text(browser, "#no-memory") and not browser.run("document.getElementById('no-memory').hidden")
-        assert thrown(browser) == []
