@@ -56,7 +56,7 @@ CARELESS = '''
             self.wfile.write(body)
         do_GET = do_POST = do_PUT = do_DELETE = reply
         def log_message(self, *args): pass
-    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer): daemon_threads = True
+    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer): daemon_threads, request_queue_size = True, 256
     server = Server(("127.0.0.1", 0), Handler)
     print(f"serving at http://127.0.0.1:{{server.server_port}}", flush=True)
     server.serve_forever()
