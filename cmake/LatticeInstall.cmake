@@ -1,5 +1,5 @@
-# `cmake --install build/release --prefix X` installs what outside programs may use: the kernels and the runtime (no
-# torch) and, where they are built, the torch operators. examples/find_package and examples/runtime show the other side.
+# `cmake --install build/release --prefix X` installs lattice-run, and what outside programs may use: the kernels and the
+# runtime (no torch) and, where they are built, the torch operators. examples/find_package and examples/runtime show the other side.
 #
 # Headers keep their folders under include/lattice, and that directory is an include path of the targets: they include
 # each other as "kernels/isa.h" in the tree and when installed.
@@ -37,9 +37,15 @@ lattice_export(runtime)
 if(TARGET lattice_ops)
   lattice_install(ops ops recurrence.h)
   lattice_export(ops)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/LatticeTorch.cmake DESTINATION ${lattice_package_dir})
   # For the wheel (pyproject.toml): the library where python/lattice/_library.py looks for it.
   install(TARGETS lattice_ops LIBRARY DESTINATION lattice/lib COMPONENT python EXCLUDE_FROM_ALL)
 endif()
+
+# The program that runs models, and the configurations where it looks for them (src/io/project_files.h).
+install(TARGETS lattice_run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/lattice FILES_MATCHING PATTERN *.toml
+        PATTERN reproduce EXCLUDE)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/latticeConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/latticeConfig.cmake INSTALL_DESTINATION ${lattice_package_dir})

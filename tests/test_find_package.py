@@ -2,13 +2,16 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
 import torch
 from cli_program import ok, train, write_text
+from torch_layouts import like_the_cuda_build, stand_in
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TORCH = pathlib.Path(torch.__file__).parent
 
 
 def run(*command, **options):
@@ -37,8 +40,36 @@ def test_kernels_without_torch(prefix, tmp_path):
 
 
 def test_operators_with_torch(prefix, tmp_path):
-    build_example(tmp_path, f"-DCMAKE_PREFIX_PATH={prefix};{torch.utils.cmake_prefix_path}", "-DWITH_TORCH=ON")
-    assert "by backward" in run(tmp_path / "gradient")
+    """Beside a CMake package of torch that fails, as that of the CUDA build does where no CUDA toolkit is installed."""
+    layout = like_the_cuda_build(TORCH, tmp_path / "torch")
+    build_example(tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix};{layout}/share/cmake", "-DWITH_TORCH=ON")
+    assert "by backward" in run(tmp_path / "build" / "gradient")
+
+
+@pytest.mark.parametrize("option", [f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}", f"-DLATTICE_TORCH_DIR={TORCH}"])
+def test_torch_is_found_by_prefix_and_by_directory(prefix, tmp_path, option):
+    source = ROOT / "examples" / "find_package"
+    said = run("cmake", "-G", "Ninja", "-S", source, "-B", tmp_path, "-DWITH_TORCH=ON", f"-Dlattice_ROOT={prefix}", option)
+    assert f"of {TORCH}" in said
+
+
+def test_operators_refuse_another_torch(prefix, tmp_path):
+    other = stand_in(tmp_path / "torch", "2.14.1")
+    command = ["cmake", "-G", "Ninja", "-S", ROOT / "examples" / "find_package", "-B", tmp_path / "build", "-DWITH_TORCH=ON",
+               f"-DCMAKE_PREFIX_PATH={prefix};{other}"]
+    failed = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    said = " ".join(failed.stderr.split())
+    assert failed.returncode != 0 and "torch 2.13.0 is needed exactly" in said and "holds 2.14.1" in said
+    assert "LATTICE_TORCH_DIR" in said
+
+
+def test_the_runner_and_its_configurations_are_installed(prefix, tmp_path):
+    program = prefix / "bin" / "lattice-run"
+    assert "parameters" in run(program, "inspect", "--config", "tiny", cwd=tmp_path)
+    assert "parameters" in run(program, "inspect", "--config", "configs/110m.toml", cwd=tmp_path)
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(prefix, moved)
+    assert "parameters" in run(moved / "bin" / "lattice-run", "inspect", "--config", "tiny", cwd="/")
 
 
 def test_runtime_from_c(prefix, tmp_path):
@@ -50,7 +81,7 @@ def test_runtime_from_c(prefix, tmp_path):
     expected = ok("generate", "--model", checkpoint, "--prompt", "the memory", "--tokens", 20, "--temperature", 0)
     assert run(program, checkpoint, "the memory", 20) == expected.rstrip("\n")
     failed = subprocess.run([program, tmp_path / "none", "x"], capture_output=True, text=True)
-    assert failed.returncode == 1 and "none" in failed.stderr
+    assert failed.returncode == 1 and f"no model at {tmp_path / 'none'}" in failed.stderr
 
 
 def test_only_public_headers_are_installed(prefix):
