@@ -108,7 +108,8 @@ def table(header, rows):
 
 
 def arguments(description, example):
-    parser = argparse.ArgumentParser(description=description, epilog=f"Example: {example}",
+    name = Path(sys.argv[0]).resolve().parent.name  # bench/<name>/bench.py
+    parser = argparse.ArgumentParser(prog=f"./lattice bench {name}", description=description, epilog=f"Example: {example}",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))),
                         help="threads and CPUs of every subject (default 2)")

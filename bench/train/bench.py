@@ -11,7 +11,6 @@ import argparse
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -24,7 +23,11 @@ STEP = ROOT / "build" / "release" / "bin" / "lattice_bench_train"
 def ours(args, mixer, precision):
     command = [str(STEP), str(args.config), str(args.tokens), str(args.seq_len), str(args.steps), precision, mixer,
                "recompute" if args.recompute else "keep"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    return figures_of(command)
+
+
+def figures_of(command):
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"[bench train] {' '.join(command)} failed: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -42,8 +45,8 @@ def peer(args, shape, precision, compiled, reference):
 
 
 def shape_of(config):
-    model = tomllib.loads(Path(config).read_text())["model"]
-    hidden = model.get("hidden") or -(-8 * model["width"] // 48) * 16
+    model = figures_of([str(STEP.with_name("lattice-run")), "inspect", "--config", str(config), "--json"])["model"]
+    hidden = model["hidden"] or -(-8 * model["width"] // 48) * 16
     return dict(vocabulary=model["vocab_size"], layers=model["layers"], width=model["width"], heads=model["heads"],
                 hidden=hidden)
 

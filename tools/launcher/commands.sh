@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--cuda-wheel]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -54,13 +54,15 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
             LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
+  --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
+            GPU or a CUDA toolkit
 Example: ./lattice test --asan --tsan" "$@"
   local suites=() suite failed=() began=$SECONDS
   for suite in "$@"; do
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan) suites+=("${suite#--}") ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan and --tsan" ;;
+      --python | --fuzz | --asan | --tsan | --cuda-wheel) suites+=("${suite#--}") ;;
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan and --cuda-wheel" ;;
     esac
   done
   ((${#suites[@]})) || suites=(release python fuzz)
@@ -84,12 +86,30 @@ run_suite() {
     (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests)
     return
   fi
+  if [[ $1 == cuda-wheel ]]; then
+    prepare release
+    build_with_cuda_wheel
+    return
+  fi
   local target=all
   if [[ $1 == fuzz ]]; then
     provide clang++-14 "clang-14 libclang-rt-14-dev" fuzzing || return 0
     target=fuzzers
   fi
   (prepare "$1" $target && cd "$ROOT" && ctest --preset "$1" --no-tests=error --parallel "$(nproc)")
+}
+
+# "===" takes the version without "+cpu" behind it: on x86-64 that is the CUDA build. Its libraries for the GPU are not
+# installed, so nothing is run.
+build_with_cuda_wheel() {
+  local folder=$ROOT/build/cuda-wheel release=$ROOT/build/cuda-wheel/release
+  if [[ ! -f $folder/torch/version.py ]]; then
+    "$PYTHON" -m pip download --no-deps --only-binary=:all: --progress-bar off -d "$folder" "torch===$(torch_pin)" &&
+      "$PYTHON" -m zipfile -e "$folder"/torch-*.whl "$folder" || return
+  fi
+  [[ -f $folder/torch/lib/libtorch_cuda.so ]] || { say "error: the torch in $folder is no CUDA build" && return 1; }
+  (cd "$ROOT" && cmake --preset release -B "$release" -DLATTICE_TORCH_DIR="$folder/torch" -DLATTICE_TESTS=OFF) &&
+    cmake --build "$release" --target lattice_ops lattice_cli --parallel "$(build_jobs)"
 }
 
 # provide <program> <packages> <use>: installs what only some tests want. Without it and without the right to
@@ -135,7 +155,7 @@ install_peers() {
 # The program without torch: it starts faster and needs less memory.
 command_serve() {
   prepare release
-  exec "$ROOT/build/release/bin/lattice-run" serve "$@"
+  exec -a ./lattice "$ROOT/build/release/bin/lattice-run" serve "$@"
 }
 
 command_torture() {

@@ -29,13 +29,13 @@ Example: ./lattice doctor --json" "$@"
   fact torch "$(torch_version)"
   fact packages "${missing:+missing: }${missing:-all present}"
   fact set_up "$(state_of venv_ready)"
-  fact build "$(state_of build_ready release)"
+  fact build "$(state_of build_ready release programs)"
 
   if [[ $* == --json ]]; then print_json; else print_table; fi
   ((${#problems[@]} == 0)) || exit 1
 }
 
-fact() { names+=("$1") values+=("$2"); }
+fact() { names+=("$1") values+=("${2:-unknown}"); }
 state_of() { if "$@" 2>/dev/null; then echo "up to date"; else echo "not up to date; the next ./lattice call sees to it"; fi; }
 first_line() { if command -v "$1" >/dev/null; then "$@" 2>&1 | head -n 1; else echo "not found"; fi; }
 cpu_field() { sed -nE "s/^$1[[:space:]]*: //p" /proc/cpuinfo | head -n 1; }
@@ -60,14 +60,13 @@ cpu_extensions() {
   for name in avx2 fma avx512f avx512_bf16 avx512_vnni avx_vnni amx_bf16 amx_int8; do
     has_flags "$name" && found+=("$name")
   done
-  echo "${found[*]}"
+  echo "${found[*]:-none of those that Lattice knows}"
 }
 
 torch_version() {
-  local found=("$ROOT"/.venv/lib/python*/site-packages/torch-*.dist-info)
-  [[ -d ${found[0]} ]] || { echo "not installed" && return; }
-  found[0]=${found[0]##*/torch-}
-  echo "${found[0]%.dist-info}"
+  local found=("$ROOT"/.venv/lib/python*/site-packages/torch/version.py)
+  [[ -f ${found[0]} ]] || { echo "not installed" && return; }
+  sed -nE "s/^__version__ = '(.*)'/\1/p" "${found[0]}"
 }
 
 print_table() {

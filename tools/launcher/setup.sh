@@ -1,4 +1,4 @@
-# Set-up of the tree, sourced by ./lattice: Debian packages, .venv, CMake configure, build. Each step is skipped
+# Set-up of the tree, sourced by ./lattice: Debian packages, .venv (venv.sh), CMake configure, build. Each step is skipped
 # when its result is up to date, and is safe to repeat after an interruption: a step counts as done only once its
 # stamp is written. Everything said here goes to stderr; what the tools print goes to build/setup.log.
 # shellcheck shell=bash
@@ -9,6 +9,9 @@ readonly PACKAGES=$ROOT/tools/launcher/packages.txt
 readonly VENV_STAMP=$ROOT/.venv/.lattice-stamp
 # What a build depends on: the files, other than Python's, in these paths relative to ROOT.
 readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples fuzz tools/launcher/packages.txt .venv/.lattice-stamp)
+
+# shellcheck source=tools/launcher/venv.sh
+source "$ROOT/tools/launcher/venv.sh"
 
 say() { printf '[lattice] %s\n' "$*" >&2; }
 die() { say "error: $*" && exit 1; }
@@ -79,51 +82,6 @@ apt_install() {
   local apt=(apt-get -y -o DPkg::Lock::Timeout=300)
   export DEBIAN_FRONTEND=noninteractive
   dpkg --configure -a && "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "$@"
-}
-
-# The stamp names the requirements and the place: a virtual environment does not survive being moved.
-venv_key() { (cd "$ROOT" && pwd && sha256sum requirements.txt); }
-venv_ready() { [[ -x $PYTHON && -f $VENV_STAMP && $(<"$VENV_STAMP") == "$(venv_key)" ]]; }
-
-install_venv() {
-  local python
-  [[ ! -L $ROOT/.venv ]] || die ".venv is a link, and installing would change what it points to ($(readlink "$ROOT/.venv")).
-    Remove the link; ./lattice then makes a .venv of its own"
-  python=$(find_python) || exit 1
-  logged "$STEP installing Python packages into .venv (PyTorch is a few hundred MB)" fill_venv "$python"
-  venv_key >"$VENV_STAMP"
-}
-
-find_python() {
-  local candidate
-  for candidate in "${LATTICE_PYTHON:-}" python3.11 /usr/bin/python3.11 python3; do
-    [[ -n $candidate ]] || continue
-    "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || continue
-    echo "$candidate"
-    return
-  done
-  die "no Python 3.11 with the venv module was found ($(python3 --version 2>&1) is the default here).
-    Lattice is built and tested with torch 2.13.0 on Python 3.11: install it, or set LATTICE_PYTHON to its path"
-}
-
-# An interrupted installation is repaired in place; where that does not give working imports, from scratch.
-fill_venv() {
-  local clear
-  rm -f "$VENV_STAMP"
-  for clear in '' --clear; do
-    "$1" -m venv ${clear:+"$clear"} "$ROOT/.venv" && pip_install "$ROOT/requirements.txt" && link_package &&
-      "$PYTHON" -c 'import numpy, pytest, safetensors, torch' && return
-  done
-  return 1
-}
-
-pip_install() { "$PYTHON" -m pip --disable-pip-version-check --no-input install --progress-bar off -r "$1"; }
-
-# Makes `.venv/bin/python -c "import lattice"` find python/lattice of this tree.
-link_package() {
-  local site
-  site=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
-    echo "$ROOT/python" >"$site/lattice-tree.pth"
 }
 
 # build_ready <preset> <target>: the target, or all of the preset, is newer than every source.
