@@ -1,6 +1,7 @@
 """`lattice generate`: determinism, sampling options, whole characters, bad models."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -24,6 +25,13 @@ def test_a_seed_gives_the_same_text(model):
     assert one != generate(model, "--prompt", "the memory", "--tokens", 60, "--seed", 2)
     assert one == generate(model / "checkpoints/latest", "--prompt", "the memory", "--tokens", 60, "--seed", 1)
     assert len(one) > 30
+
+
+def test_the_prompt_and_the_speed_are_shown_beside_the_text(model):
+    result = run("generate", "--model", model, "--prompt", "the memory", "--tokens", 20, "--seed", 1)
+    assert "the memory" not in result.stdout.splitlines()[0][:10]
+    assert re.fullmatch(r"the memory\n\(10 tokens read in .*, 20 made, [\d.]+( \w)? tokens/s\)\n", result.stderr)
+    assert generate(model, "--prompt", "the memory", "--tokens", 20, "--seed", 1) == result.stdout
 
 
 def test_the_prompt_may_come_from_standard_input(model):

@@ -48,6 +48,14 @@ def test_convert_refuses_what_it_cannot_do(model, tmp_path):
     assert result.returncode == 2 and "int8" in result.stderr and not (tmp_path / "x").exists()
     result = run("convert", "--model", model, "--to", "int8", "--out", model / "checkpoints" / "latest")
     assert result.returncode == 2 and "itself" in result.stderr
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes.txt").write_text("mine")
+    convert = ["convert", "--model", model, "--to", "int8", "--out", tmp_path / "taken"]
+    result = run(*convert)
+    assert result.returncode == 2 and "taken exists already" in result.stderr and "--force" in result.stderr
+    assert [path.name for path in (tmp_path / "taken").iterdir()] == ["notes.txt"]
+    ok(*convert, "--force")
+    assert (tmp_path / "taken" / "notes.txt").exists() and (tmp_path / "taken" / "model.safetensors").exists()
     result = run("convert", "--model", tmp_path / "none", "--to", "int8", "--out", tmp_path / "x")
     assert result.returncode == 1 and "there is no" in result.stderr
 

@@ -22,6 +22,7 @@ struct ConvertFlags {
   std::string model;
   std::string to;
   std::string out;
+  bool force = false;
 };
 
 std::string_view TorchName(runtime::WeightFormat format) {
@@ -34,6 +35,11 @@ int Convert(const ConvertFlags& options) {
   const fs::path to = options.out;
   if (fs::exists(to) && fs::equivalent(from, to)) {
     throw UsageError("--out is the checkpoint itself; choose another directory, the original is kept");
+  }
+  if (fs::exists(to) && !fs::is_empty(to) && !options.force) {
+    throw UsageError(
+        StrCat("--out: ", to.string(),
+               " exists already; choose another directory, or pass --force to replace the model in it"));
   }
   model::VerifyChecksum(from / model::kConfigFile);
   const model::ModelConfig config = model::ReadModelConfig(from);
@@ -58,6 +64,7 @@ void AddConvert(CLI::App& app, Chosen& chosen) {
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--to", options->to, "bf16, int8 or float32")->required();
   command->add_option("--out", options->out, "directory of the new checkpoint")->required();
+  command->add_flag("--force", options->force, "replace the model in a directory that exists");
   command->footer("Example: ./lattice convert --model runs/book-lattice_dec-1 --to int8 --out book-int8");
   command->callback([options, &chosen] { chosen = [options] { return Convert(*options); }; });
 }

@@ -24,20 +24,26 @@ struct GenerateFlags {
 
 std::string ReadAll(std::istream& input) { return {std::istreambuf_iterator<char>(input), {}}; }
 
+// On stderr, so that stdout is what the model wrote and nothing else. In a terminal the text goes on behind
+// it.
+void ShowPrompt(const std::string& prompt) {
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const bool goes_on = terminal && ::isatty(STDOUT_FILENO) != 0;
+  std::cerr << (terminal ? "\033[2m" : "") << prompt << (terminal ? "\033[0m" : "") << (goes_on ? "" : "\n")
+            << std::flush;
+}
+
 int Generate(const GenerateFlags& options) {
   const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
   runtime::Generator generator(train::FindCheckpoint(options.model), options.threads);
-  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-  if (terminal && options.prompt != "-") std::cout << "\033[2m" << prompt << "\033[0m" << std::flush;
+  if (options.prompt != "-") ShowPrompt(prompt);
   const runtime::GenerationFigures figures = generator.Generate(
       prompt, options.generation, [](std::string_view text) { std::cout << text << std::flush; });
   std::cout << std::endl;
-  if (terminal) {
-    std::cerr << "(" << figures.prompt_tokens << " tokens read in "
-              << train::DurationText(figures.prompt_seconds) << ", " << figures.tokens << " made, "
-              << train::CountText(static_cast<double>(figures.tokens) / std::max(figures.seconds, 1e-9))
-              << " a second)\n";
-  }
+  std::cerr << "(" << figures.prompt_tokens << " tokens read in "
+            << train::DurationText(figures.prompt_seconds) << ", " << figures.tokens << " made, "
+            << train::CountText(static_cast<double>(figures.tokens) / std::max(figures.seconds, 1e-9))
+            << " tokens/s)\n";
   return 0;
 }
 

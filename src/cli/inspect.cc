@@ -138,7 +138,8 @@ void AddInspect(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Show parameters, state and cost of a model, or what its memory does with a text");
   const auto options = std::make_shared<InspectFlags>();
-  command->add_option("--config", options->config, "configuration, such as configs/110m.toml");
+  command->add_option("--config", options->config,
+                      "configuration: a file, or the name of one of configs/, such as 110m");
   command->add_option("--model,run", options->model, "run directory or checkpoint");
   command->add_option("--set", options->overrides,
                       "section.key=value, overrides the configuration; may be repeated");

@@ -1,8 +1,16 @@
 // lattice-run: models without torch and without Python.
 #include "cli/program.h"
 
+namespace {
+
+// The launcher starts this program under its own name; help then says what its users type.
+bool StartedByLauncher(int argc, char** argv) { return argc > 0 && std::string_view(argv[0]) == "./lattice"; }
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  CLI::App app("Runs Lattice models: one small program, no torch, no Python.", "lattice-run");
+  CLI::App app("Runs Lattice models: one small program, no torch, no Python.",
+               StartedByLauncher(argc, argv) ? "./lattice" : "lattice-run");
   app.require_subcommand(1);
   lattice::cli::Chosen chosen;
   lattice::cli::AddGenerate(app, chosen);

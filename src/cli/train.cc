@@ -107,7 +107,7 @@ void AddTrain(CLI::App& app, Chosen& chosen) {
   command->add_option("--valid", options->valid,
                       "text to validate on; without it the end of the data is held out");
   command->add_option("--config", options->config,
-                      "configuration, such as configs/small.toml; default: configs/tiny.toml's");
+                      "configuration: a file, or the name of one of configs/, such as small; default: tiny");
   command->add_option("--set", options->overrides,
                       "section.key=value, overrides the configuration; may be repeated");
   command->add_option("--out", options->out, "run directory; default: runs/<text>-<mixer>-<number>");

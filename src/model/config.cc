@@ -5,11 +5,15 @@
 
 #include "base/error.h"
 #include "io/file.h"
+#include "io/project_files.h"
 #include "io/toml.h"
 #include "model/keys.h"
 #include "model/mixers.h"
 
 namespace lattice::model {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 std::string Place(std::string_view source, int line, int column) {
@@ -43,6 +47,23 @@ void ValidateRope(const ModelConfig& model) {
   Check(!(attention || model.rope_period > 0) || rotated % 2 == 0,
         "[config] rotary positions need an even number of ", attention ? "features per head" : "slots",
         ", got ", rotated);
+}
+
+// The file that `name` means: a path, a path in the project's tree such as configs/small.toml, or the name of
+// one that comes with the project, such as small. All but the first from any directory.
+fs::path FindConfig(const fs::path& name) {
+  const auto is_file = [](const fs::path& path) { return fs::exists(path) && !fs::is_directory(path); };
+  if (is_file(name)) return name;
+  if (name.is_relative()) {
+    const fs::path in_tree = name.has_parent_path() ? name : "configs" / name;
+    for (const char* suffix : {"", ".toml"}) {
+      const fs::path found = io::FindProjectFile(in_tree.string() + suffix);
+      if (is_file(found)) return found;
+    }
+  }
+  Fail("[config] ", name.string(),
+       ": No such file; pass the path of one, or the name of one that comes with the project, such as tiny "
+       "or 110m");
 }
 
 }  // namespace
@@ -87,9 +108,12 @@ void Validate(const Config& config) {
         " is less than one sequence of train.seq_len = ", config.train.seq_len);
 }
 
-Config LoadConfig(const std::filesystem::path& path, std::span<const std::string> overrides) {
+Config LoadConfig(const fs::path& path, std::span<const std::string> overrides) {
   Config config;
-  if (!path.empty()) config = ParseConfig(io::ReadFile(path, kMaxConfigBytes), path.string());
+  if (!path.empty()) {
+    const fs::path found = FindConfig(path);
+    config = ParseConfig(io::ReadFile(found, kMaxConfigBytes), found.string());
+  }
   for (const std::string& assignment : overrides) Override(config, assignment);
   Validate(config);
   return config;

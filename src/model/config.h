@@ -115,7 +115,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// Reads `path`, applies `overrides` in order and validates. An empty path starts from the defaults.
+// Reads `path`, a file or the name of one of configs/, or else the defaults; applies `overrides`; validates.
 Config LoadConfig(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 // The same from text; not validated, so that overrides may still come. `source` is the name errors give it.

@@ -173,5 +173,22 @@ TEST(Config, PresetsLoadAndTinyIsTheDefault) {
   EXPECT_TRUE(Says(ErrorOf([] { LoadConfig("configs/none.toml"); }), {"configs/none.toml", "No such file"}));
 }
 
+TEST(Config, PresetsAreFoundByNameAndFromAnyDirectory) {
+  const Config small = LoadConfig("configs/small.toml");
+  const std::filesystem::path tree = std::filesystem::current_path();
+  const io::TestDir elsewhere;
+  std::filesystem::current_path(elsewhere.path());
+  EXPECT_EQ(LoadConfig("configs/small.toml"), small);
+  EXPECT_EQ(LoadConfig("small"), small);
+  EXPECT_EQ(LoadConfig("small.toml"), small);
+  // A file of one's own comes first, and a directory of that name is none.
+  std::filesystem::create_directory(elsewhere / "small");
+  EXPECT_EQ(LoadConfig("small"), small);
+  elsewhere.Put("110m", "[train]\nsteps = 3\n");
+  EXPECT_EQ(LoadConfig("110m").train.steps, 3);
+  EXPECT_TRUE(Says(ErrorOf([] { LoadConfig("smal"); }), {"smal: No such file", "such as tiny"}));
+  std::filesystem::current_path(tree);
+}
+
 }  // namespace
 }  // namespace lattice::model

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "model/checkpoint.h"
 #include "runtime/engine.h"
 #include "runtime/lattice.h"
 #include "runtime/sampler.h"
@@ -69,6 +71,10 @@ int lattice_model_open(const char* directory, int threads, lattice_model** out) 
     CheckGiven(directory, "directory");
     CheckGiven(out, "out");
     Check(threads >= 0 && threads <= 1024, "[lattice] threads is ", threads, "; expected 0 to 1024");
+    Check(std::filesystem::exists(std::filesystem::path(directory) / lattice::model::kConfigFile),
+          "[lattice] no model at ", directory, "; expected a checkpoint, a directory with ",
+          lattice::model::kConfigFile, " and ", lattice::model::kWeightsFile,
+          ", such as checkpoints/latest of a run");
     *out = new lattice_model{std::make_shared<OpenModel>(directory, threads)};
   });
 }

@@ -102,7 +102,7 @@ TEST_F(CInterface, SaysWhatIsWrong) {
     return code == LATTICE_ERROR ? std::string(lattice_last_error()) : "no error";
   };
   lattice_model* none = nullptr;
-  EXPECT_TRUE(io::Says(message(lattice_model_open("/nonexistent", 1, &none)), {"/nonexistent"}));
+  EXPECT_TRUE(io::Says(message(lattice_model_open("/nonexistent", 1, &none)), {"no model at /nonexistent"}));
   EXPECT_TRUE(io::Says(message(lattice_model_open(nullptr, 1, &none)), {"directory is NULL"}));
   EXPECT_TRUE(io::Says(message(lattice_model_open(dir_.path().c_str(), -1, &none)), {"threads is -1"}));
   EXPECT_EQ(none, nullptr);
