@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 OURS = ("recurrence.md", "errata.md")
 
 
@@ -33,3 +34,26 @@ def test_errata_name_tests_that_exist():
     for module, test in named:
         source = (Path(__file__).parent / f"{module}.py").read_text()
         assert f"def {test}(" in source, f"{module}.py has no {test}"
+
+
+def test_readme_names_the_paper_and_leads_somewhere():
+    text = (ROOT / "README.md").read_text()
+    opening = text.partition("## Use it")[0]
+    for part in ("Lattice: Learning to Efficiently Compress the Memory", "https://arxiv.org/abs/2504.05646", "CPU only",
+                 "Mahdi Karami, Razvan Pascanu, Vahab Mirrokni", "## When to use it, and when not", "Linux on x86-64"):
+        assert part in opening, part
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert "://" in target or (ROOT / target).exists(), f"README.md links to {target}"
+
+
+def test_citation_names_the_paper_and_this_version():
+    text = (ROOT / "CITATION.cff").read_text()
+    version = re.search(r"^project\(lattice VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE).group(1)
+    assert f"\nversion: {version}\n" in text and "arXiv:2504.05646" in text
+    assert re.findall(r"family-names: (\w+)", text) == ["Karami", "Pascanu", "Mirrokni"]
+
+
+def test_requirements_name_one_torch():
+    """What the launcher installs, what `pip install .` builds with, and what the package then asks for."""
+    pin = re.search(r"^torch==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE).group(1)
+    assert re.findall(r'"torch==([^"]+)"', (ROOT / "pyproject.toml").read_text()) == [pin, pin]
