@@ -91,6 +91,10 @@ void Engine::Run(std::span<const Feed> feeds) {
   work.feeds = feeds;
   work.begins.assign(1, 0);
   work.done = 0;
+  // A Run that an exception ended has left its rows, of sessions that need not exist any more.
+  work.segments.clear();
+  work.tokens.clear();
+  work.wanted.clear();
   for (const Feed& feed : feeds) {
     const auto count = static_cast<int64_t>(feed.tokens.size());
     work.begins.push_back(work.begins.back() + (feed.want == Want::kAll ? count : feed.want == Want::kLast));

@@ -120,7 +120,7 @@ TEST(Limits, DescriptorsRunOutAndTheServerGoesOn) {
 TEST(Limits, AnswersNobodyReadsHoldLittleMemoryAndGiveItBack) {
   ServerOptions options;
   options.http.bytes = 32 << 20;
-  options.http.connection.progress = std::chrono::seconds(1);
+  options.http.connection.progress = options.http.connection.idle = std::chrono::seconds(1);
   const RunningServer running(options);
   EXPECT_EQ(running.Post("/tokenize", json{{"text", "warm"}}).status, 200);
   const int64_t before = Status("VmRSS");

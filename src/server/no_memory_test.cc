@@ -1,5 +1,6 @@
-// No memory left, anywhere: the request that needed it is refused, the server goes on. Allocations of all
-// threads but the test's own fail now and then.
+// No memory left, anywhere: the request that needed it is refused, the server goes on. Allocations of a KiB
+// and more of all threads but the test's own fail now and then; smaller ones do not, because the destructors
+// of the JSON library make some and end the program when they fail.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +18,8 @@ thread_local bool spared = false;
 
 void* Allocate(size_t size, size_t alignment) {
   const int every = fail_every.load(std::memory_order_relaxed);
-  if (every > 0 && !spared && ++allocations % static_cast<unsigned>(every) == 0) throw std::bad_alloc();
+  if (every > 0 && !spared && size >= 1024 && ++allocations % static_cast<unsigned>(every) == 0)
+    throw std::bad_alloc();
   void* const memory = alignment == 0
                            ? std::malloc(size)
                            : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -54,7 +56,7 @@ TEST(NoMemory, RefusesRequestsAndGoesOn) {
   const std::string id = running.NewSession({{"prompt", "abc"}});
   spared = true;
   int refused = 0, served = 0;
-  for (const int every : {997, 211, 53, 17, 5}) {
+  for (const int every : {97, 31, 7, 3, 1}) {
     fail_every = every;
     for (int i = 0; i < 30; ++i) {
       RawClient client(running.port);
