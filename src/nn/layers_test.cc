@@ -73,6 +73,32 @@ TEST(Projections, TakeNeighbouringColumnsAsTheyAre) {
   EXPECT_LT(Distance(ours, torchs), 1e-6);
 }
 
+// Kernels read host memory: a tensor elsewhere gets a sentence, not a crash.
+TEST(Layers, RefuseTensorsOfOtherDevices) {
+  const auto meta = [](at::IntArrayRef shape) { return at::empty(shape, at::device(at::kMeta)); };
+  const auto expect_refused = [](const char* name, const auto& run) {
+    try {
+      run();
+      ADD_FAILURE() << name << " took a meta tensor";
+    } catch (const c10::Error& error) {
+      const std::string text = error.what_without_backtrace();
+      EXPECT_NE(text.find(name), std::string::npos) << text;
+      EXPECT_NE(text.find("CPU"), std::string::npos) << text;
+      EXPECT_NE(text.find("meta"), std::string::npos) << text;
+    }
+  };
+  const at::Tensor x = meta({1, 4, 8}), row = meta({8}), filter = meta({8, 4});
+  const at::Tensor here = at::ones({1, 4, 8});
+  expect_refused("[rms_norm]", [&] { RmsNorm(x, row, 1e-6); });
+  expect_refused("[rms_norm]", [&] { RmsNorm(here, row, 1e-6); });
+  expect_refused("[add_rms_norm]", [&] { AddRmsNorm(here, x, at::ones({8}), 1e-6); });
+  expect_refused("[unit_vectors]", [&] { UnitVectors(x, 1e-6); });
+  expect_refused("[causal_conv]", [&] { CausalConv(x, filter, row, {}); });
+  expect_refused("[silu_times]", [&] { SiluTimes(x, x); });
+  expect_refused("[gated_layer_norm]", [&] { GatedLayerNorm(here, here, row, row, 1e-6); });
+  expect_refused("[unit_convs]", [&] { UnitConvs(x, {filter, row}, {filter, row}, 4, 1e-6, {}); });
+}
+
 TEST(AddRmsNorm, EqualsItsPartsInEveryType) {
   const at::Tensor x = Draw({3, 7, 37}, 1), delta = Draw({3, 7, 37}, 2), weight = Draw({37}, 3);
   const at::Tensor gs = Draw({3, 7, 37}, 4), gy = Draw({3, 7, 37}, 5);

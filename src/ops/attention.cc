@@ -1,6 +1,7 @@
 // Softmax attention on torch's own kernel, with a cache of keys and values as its state.
 #include <ATen/ATen.h>
 
+#include "ops/inputs.h"
 #include "ops/recurrence.h"
 
 namespace lattice {
@@ -71,16 +72,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(const at::Tensor& q, co
     return {Attend(q, keys, values), keys, values};
   }
   TORCH_CHECK_VALUE(!past_k.has_value(), "[recur] softmax_attention takes a state or cu_seqlens, not both");
-  const at::Tensor starts = cu_seqlens->to(at::kLong).contiguous();
-  const int64_t* at = starts.const_data_ptr<int64_t>();
-  const int64_t N = starts.numel() - 1;
-  TORCH_CHECK_VALUE(N >= 1 && q.size(0) == 1 && at[0] == 0 && at[N] == q.size(1),
-                    "[recur] cu_seqlens must run from 0 to T = ", q.size(1), " with a batch of 1, got ",
-                    *cu_seqlens);
+  TORCH_CHECK_VALUE(q.size(0) == 1,
+                    "[recur] with cu_seqlens the batch must be 1 (sequences lie one after the other), got ",
+                    q.size(0));
+  const std::vector<int64_t> at = SequenceStarts("[recur]", *cu_seqlens, q.size(1));
   std::vector<at::Tensor> parts;
-  for (int64_t n = 0; n < N; ++n) {
+  for (size_t n = 0; n + 1 < at.size(); ++n) {
     const int64_t length = at[n + 1] - at[n];
-    TORCH_CHECK_VALUE(length >= 0, "[recur] cu_seqlens must never fall, got ", *cu_seqlens);
     if (length == 0) continue;
     const auto part = [&](const at::Tensor& x) { return x.narrow(1, at[n], length); };
     parts.push_back(Attend(part(q), part(k), part(v)));

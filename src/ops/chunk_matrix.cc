@@ -22,10 +22,12 @@ struct Span {
 std::vector<Span> SpansOf(const Inputs& in) {
   const int64_t T = in.q.size(1);
   if (!in.cu_seqlens.has_value()) return {{-1, 0, T, 0}};
-  const Tensor starts = in.cu_seqlens->cpu().contiguous();
-  const int64_t* at = starts.const_data_ptr<int64_t>();
+  const std::vector<int64_t> at = SequenceStarts("[scan]", *in.cu_seqlens, T);
   std::vector<Span> spans;
-  for (int64_t n = 0; n + 1 < starts.size(0); ++n) spans.push_back({0, at[n], at[n + 1] - at[n], n});
+  for (int64_t n = 0; n + 1 < static_cast<int64_t>(at.size()); ++n) {
+    const auto i = static_cast<size_t>(n);
+    spans.push_back({0, at[i], at[i + 1] - at[i], n});
+  }
   return spans;
 }
 

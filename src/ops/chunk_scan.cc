@@ -114,6 +114,7 @@ std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
   const auto wants = [](const Tensor& x) { return x.requires_grad(); };
   const bool any =
       wants(q) || wants(k) || wants(v) || wants(gamma) || (mu.has_value() && wants(*mu)) || wants(state);
+  RequireNoTangents("[scan]", {q, k, v, gamma, OrUndefined(mu), state});
   if (!at::GradMode::is_enabled() || !any) {
     at::AutoDispatchBelowADInplaceOrView below;
     auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
@@ -158,9 +159,6 @@ ForwardResult Forward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckAll(form, in);
   CheckOneType(in);
-  if (cu_seqlens.has_value()) {
-    CheckSequenceStarts(RuleNamed("lattice_" + objective), cu_seqlens->cpu(), q.size(1));
-  }
   if (UsesKernels(form, q.device())) return ChunkKernelsForward(form, in, keep);
   at::NoGradGuard off;
   return ChunkMatrixForward(form, in, keep);

@@ -75,6 +75,7 @@ at::Tensor GatedLayerNorm(const at::Tensor& x, const at::Tensor& gate, const at:
   if (x.scalar_type() != at::kFloat) {
     return at::gelu(gate) * at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
   }
+  RequireCpu("[gated_layer_norm]", {x, gate, weight, bias});
   return GatedNormFunction::apply(x, gate, weight, bias, eps);
 }
 

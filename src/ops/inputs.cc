@@ -1,6 +1,7 @@
 #include "ops/inputs.h"
 
 #include <ATen/ATen.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 
 #include <algorithm>
 #include <sstream>
@@ -20,6 +21,13 @@ std::string Print(c10::SymIntArrayRef shape) {
   for (size_t i = 0; i < shape.size(); ++i) out << (i == 0 ? "" : ",") << shape[i];
   out << ']';
   return out.str();
+}
+
+void CheckSequenceTensor(const std::string& op, const at::Tensor& cu) {
+  const bool whole = cu.scalar_type() == at::kLong || cu.scalar_type() == at::kInt;
+  TORCH_CHECK_VALUE(cu.dim() == 1 && whole && cu.sym_size(0) >= 2, op,
+                    " cu_seqlens must be an int64 or int32 tensor [N+1] with N >= 1, got ", cu.scalar_type(),
+                    " of shape ", Print(cu.sym_sizes()));
 }
 
 class Checker {
@@ -123,9 +131,7 @@ class Checker {
     const char* leading = "B";
     if (in_.cu_seqlens.has_value()) {
       const at::Tensor& cu = *in_.cu_seqlens;
-      TORCH_CHECK_VALUE(cu.dim() == 1 && cu.scalar_type() == at::kLong && cu.sym_size(0) >= 2, op_,
-                        " cu_seqlens must be an int64 tensor [N+1] with N >= 1, got ", cu.scalar_type(),
-                        " of shape ", Print(cu.sym_sizes()));
+      CheckSequenceTensor(op_, cu);
       TORCH_CHECK_VALUE(B_ == 1, op_,
                         " with cu_seqlens the batch must be 1 (sequences lie one after the other), got ", B_);
       sequences = cu.sym_size(0) - 1;
@@ -202,16 +208,30 @@ void CheckInputs(const RuleInfo& rule, const std::string& normalize, const Input
   Checker(rule, in).Run(normalize);
 }
 
-void CheckSequenceStarts(const RuleInfo& rule, const at::Tensor& cu_seqlens, int64_t T) {
-  const at::Tensor starts = cu_seqlens.contiguous();
-  const int64_t* at = starts.const_data_ptr<int64_t>();
-  const int64_t N = starts.size(0) - 1;
-  const std::string op = OperatorName(rule);
-  TORCH_CHECK_VALUE(at[0] == 0, op, " cu_seqlens must start at 0, got ", at[0]);
-  TORCH_CHECK_VALUE(at[N] == T, op, " cu_seqlens must end at T = ", T, ", got ", at[N]);
-  for (int64_t n = 0; n < N; ++n) {
-    TORCH_CHECK_VALUE(at[n] <= at[n + 1], op, " cu_seqlens must never fall, but entry ", n + 1, " is ",
-                      at[n + 1], " after ", at[n]);
+bool HasValues(const at::Tensor& x) { return !x.is_meta() && !at::isTensorSubclassLike(x); }
+
+std::vector<int64_t> SequenceStarts(const std::string& op, const at::Tensor& cu_seqlens, int64_t T) {
+  CheckSequenceTensor(op, cu_seqlens);
+  TORCH_CHECK_VALUE(HasValues(cu_seqlens), op, " the values of cu_seqlens are needed, but it is on ",
+                    cu_seqlens.device(), " without any; pass a tensor that has them");
+  const at::Tensor host = cu_seqlens.to(at::kCPU, at::kLong).contiguous();
+  const int64_t* data = host.const_data_ptr<int64_t>();
+  std::vector<int64_t> starts(data, data + host.numel());
+  TORCH_CHECK_VALUE(starts.front() == 0, op, " cu_seqlens must start at 0, got ", starts.front());
+  TORCH_CHECK_VALUE(starts.back() == T, op, " cu_seqlens must end at T = ", T, ", got ", starts.back());
+  for (size_t n = 1; n < starts.size(); ++n) {
+    TORCH_CHECK_VALUE(starts[n - 1] <= starts[n], op, " cu_seqlens must never fall, but entry ", n, " is ",
+                      starts[n], " after ", starts[n - 1]);
+  }
+  return starts;
+}
+
+void RequireNoTangents(const char* op, std::initializer_list<at::Tensor> tensors) {
+  for (const at::Tensor& x : tensors) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !x.defined() || !x._fw_grad(/*level=*/0).defined(), op,
+        " has no forward-mode derivatives (torch.func.jvp, jacfwd, forward_ad); use reverse "
+        "mode: backward or torch.autograd.grad");
   }
 }
 

@@ -51,10 +51,8 @@ std::vector<kernels::Sequence> SequencesOf(const kernels::RuleInfo& rule, const 
     note += notes;
   };
   if (in.cu_seqlens.has_value()) {
-    CheckSequenceStarts(rule, *in.cu_seqlens, T);
-    const at::Tensor starts = in.cu_seqlens->contiguous();
-    const int64_t* at = starts.const_data_ptr<int64_t>();
-    for (int64_t n = 0; n + 1 < starts.size(0); ++n) add(0, at[n], at[n + 1] - at[n]);
+    const std::vector<int64_t> at = SequenceStarts(OperatorName(rule), *in.cu_seqlens, T);
+    for (size_t n = 0; n + 1 < at.size(); ++n) add(0, at[n], at[n + 1] - at[n]);
   } else {
     for (int64_t b = 0; b < B; ++b) add(b, 0, T);
   }

@@ -103,6 +103,9 @@ std::tuple<at::Tensor, at::Tensor> RecurrenceAutograd(const std::string& rule, c
                                                       const OptionalTensor& fgate, const at::Tensor& state,
                                                       const OptionalTensor& cu_seqlens) {
   const Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
+  RequireNoTangents(rule.starts_with("lattice_") ? "[scan]" : "[recur]",
+                    {q, k, v, OrUndefined(gamma), OrUndefined(mu), OrUndefined(lam), OrUndefined(igate),
+                     OrUndefined(fgate), state});
   if (!at::GradMode::is_enabled() || !AnyRequiresGrad(in)) {
     at::AutoDispatchBelowADInplaceOrView below;
     auto [y, state_out, kept] = CallForward(rule, normalize, in, /*keep=*/false);
@@ -139,6 +142,11 @@ OptionalTensor To(const OptionalTensor& x, at::ScalarType type) {
 std::tuple<at::Tensor, at::Tensor> Run(const kernels::RuleInfo& rule, const std::string& normalize,
                                        const Inputs& in) {
   CheckInputs(rule, normalize, in);
+  TORCH_CHECK_VALUE(
+      in.q.device().is_cpu() || in.q.is_meta(), OperatorName(rule),
+      " the exact recurrence computes on the CPU, but q is on ", in.q.device(),
+      "; move the tensors to the CPU, or use a method that is made of matrix products: linear2 of "
+      "scan, chunk of recur");
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("lattice::_recurrence", "").typed<RecurrenceSignature>();
   const at::ScalarType type = in.state.scalar_type();

@@ -99,6 +99,7 @@ double Mean(const at::Tensor& x) { return 1.0 / static_cast<double>(x.size(-1));
 }  // namespace
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, bool bf16) {
+  RequireCpu("[rms_norm]", {x, weight});
   return RowNormFunction::apply(x, std::optional<at::Tensor>(), weight, Mean(x), eps, bf16)[0];
 }
 
@@ -106,11 +107,13 @@ std::pair<at::Tensor, at::Tensor> AddRmsNorm(const at::Tensor& x, const at::Tens
                                              const at::Tensor& weight, double eps, bool bf16) {
   TORCH_CHECK_VALUE(x.sizes() == delta.sizes(), "[add_rms_norm] x and delta must have one shape, got ",
                     x.sizes(), " and ", delta.sizes());
+  RequireCpu("[add_rms_norm]", {x, delta, weight});
   variable_list results = RowNormFunction::apply(x, delta, weight, Mean(x), eps, bf16);
   return {results[0], results[1]};
 }
 
 at::Tensor UnitVectors(const at::Tensor& x, double eps) {
+  RequireCpu("[unit_vectors]", {x});
   return RowNormFunction::apply(x, std::optional<at::Tensor>(), std::optional<at::Tensor>(), 1.0, eps,
                                 false)[0];
 }

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/short_conv.h"
+#include "ops/storage.h"
 #include "ops/tiles.h"
 
 namespace lattice {
@@ -71,6 +72,7 @@ class CausalConvFunction : public torch::autograd::Function<CausalConvFunction> 
 
 at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       const std::optional<at::Tensor>& past) {
+  RequireCpu("[causal_conv]", {x, weight, bias, past.value_or(at::Tensor())});
   return CausalConvFunction::apply(x, weight, bias, past);
 }
 

@@ -56,6 +56,9 @@ class SiluTimesFunction : public torch::autograd::Function<SiluTimesFunction> {
 
 }  // namespace
 
-at::Tensor SiluTimes(const at::Tensor& a, const at::Tensor& b) { return SiluTimesFunction::apply(a, b); }
+at::Tensor SiluTimes(const at::Tensor& a, const at::Tensor& b) {
+  RequireCpu("[silu_times]", {a, b});
+  return SiluTimesFunction::apply(a, b);
+}
 
 }  // namespace lattice

@@ -88,6 +88,8 @@ std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilte
                                             const std::optional<at::Tensor>& past) {
   TORCH_CHECK_VALUE(x.dim() == 3 && size > 0 && x.size(2) % size == 0,
                     "[unit_convs] x must be [B,T,C] with C a multiple of ", size, ", got ", x.sizes());
+  RequireCpu("[unit_convs]",
+             {x, past.value_or(at::Tensor()), first.weight, first.bias, second.weight, second.bias});
   const variable_list y =
       UnitConvFunction::apply(x, past, first.weight, first.bias, second.weight, second.bias, size, eps);
   return {y[0], y[1]};

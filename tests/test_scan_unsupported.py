@@ -1,0 +1,92 @@
+"""What the operators cannot do is said in one sentence, at once: forward-mode derivatives, other devices, wrong bounds."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import lattice
+import rule_inputs
+from scan_inputs import make
+
+FORMS = [dict(), dict(method="linear2", chunk=4), dict(method="linear2", chunk=4, sweeps=2)]
+
+
+def jvp(f, x):
+    return torch.func.jvp(f, (x,), (torch.ones_like(x),))
+
+
+def jacfwd(f, x):
+    return torch.func.jacfwd(f)(x)
+
+
+def dual(f, x):
+    with torch.autograd.forward_ad.dual_level():
+        return torch.autograd.forward_ad.unpack_dual(f(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))))
+
+
+@pytest.mark.parametrize("differentiate", [jvp, jacfwd, dual])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", ["q", "gamma", "mu", "state"])
+def test_scan_has_no_tangents(differentiate, form, name):
+    inputs = make()
+    with pytest.raises(NotImplementedError, match=r"\[scan\] has no forward-mode.*autograd.grad"):
+        differentiate(lambda x: lattice.scan(**dict(inputs, **{name: x}), **form)[0], inputs[name])
+
+
+@pytest.mark.parametrize("differentiate", [jvp, jacfwd, dual])
+@pytest.mark.parametrize("rule", ["deltanet", "gla", "mlstm"])
+def test_recur_has_no_tangents(differentiate, rule):
+    inputs = rule_inputs.make(rule)
+    for name in inputs:
+        with pytest.raises(NotImplementedError, match=r"\[recur\] has no forward-mode"):
+            differentiate(lambda x, name=name: lattice.recur(rule, **dict(inputs, **{name: x}))[0], inputs[name])
+
+
+def on(device, inputs):
+    return {name: x.to(device) for name, x in inputs.items()}
+
+
+def test_exact_recurrence_of_another_device():
+    with FakeTensorMode():
+        scan, recur = ({name: torch.empty_like(x, device="cuda") for name, x in inputs.items()}
+                       for inputs in (make(), rule_inputs.make("deltanet")))
+        with pytest.raises(ValueError, match=r"\[scan\].*CPU.*cuda.*linear2"):
+            lattice.scan(**scan)
+        with pytest.raises(ValueError, match=r"\[recur\].*CPU.*cuda"):
+            lattice.recur("deltanet", **recur)
+        assert lattice.scan(**scan, method="linear2", chunk=4)[0].device.type == "cuda"
+
+
+@pytest.mark.parametrize("device", ["meta", "fake cuda"])
+def test_attention_without_values_of_its_bounds(device):
+    inputs = rule_inputs.make("softmax_attention", B=1)
+    bounds = torch.tensor([0, 4, 9])
+    with pytest.raises(ValueError, match=r"\[recur\].*cu_seqlens"):
+        if device == "meta":
+            lattice.recur("softmax_attention", **on("meta", inputs), cu_seqlens=bounds.to("meta"))
+        with FakeTensorMode():
+            fake = {name: torch.empty(x.shape, device="cuda") for name, x in inputs.items()}
+            lattice.recur("softmax_attention", **fake, cu_seqlens=torch.empty(3, dtype=torch.int64, device="cuda"))
+
+
+@pytest.mark.parametrize("bounds", [[1, 4, 9], [0, 5, 4, 9], [0, 4, 8], [0, 4, 10], [0]])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_wrong_bounds_of_every_form(bounds, dtype, form):
+    inputs = make(B=1)
+    inputs["state"] = inputs["state"].expand(max(1, len(bounds) - 1), -1, -1, -1)
+    with pytest.raises(ValueError, match=r"\[scan\].*cu_seqlens"):
+        lattice.scan(**inputs, cu_seqlens=torch.tensor(bounds, dtype=dtype), **form)
+    with pytest.raises(ValueError, match=r"\[recur\].*cu_seqlens"):
+        lattice.recur("softmax_attention", **rule_inputs.make("softmax_attention", B=1),
+                      cu_seqlens=torch.tensor(bounds, dtype=dtype))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_bounds_of_32_bits_are_taken(form):
+    inputs = make(B=1)
+    inputs["state"] = inputs["state"].expand(2, -1, -1, -1)
+    bounds = torch.tensor([0, 4, 9])
+    for x, y in zip(lattice.scan(**inputs, cu_seqlens=bounds, **form),
+                    lattice.scan(**inputs, cu_seqlens=bounds.int(), **form)):
+        assert torch.equal(x, y)
