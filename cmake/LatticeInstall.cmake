@@ -26,8 +26,13 @@ function(lattice_export component)
           FILE lattice-${component}.cmake)
 endfunction()
 
-lattice_install(kernels base error.h random.h)
-lattice_install(kernels kernels isa.h kernel_set.h matmul.h problem.h registry.h)
+lattice_install(kernels base error.h export.h random.h)
+# With the headers of the engine, which a rule of one's own is compiled with.
+lattice_install(kernels kernels arena.h cell-inl.h dispatch.h engine-inl.h isa.h kernel_set.h lines_ahead.h matmul.h
+                memory.h plugin.h problem.h reference.h reference_math.h registry.h update-inl.h vec-inl.h workspace-inl.h)
+set_target_properties(lattice_hwy PROPERTIES EXPORT_NAME hwy)
+set_target_properties(lattice_rule PROPERTIES EXPORT_NAME rule)
+install(TARGETS lattice_hwy lattice_rule EXPORT lattice_kernels)
 lattice_export(kernels)
 lattice_install(runtime io checksum.h dtype.h file.h safetensors.h)
 lattice_install(runtime model config.h tensors.h)

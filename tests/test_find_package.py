@@ -84,7 +84,19 @@ def test_runtime_from_c(prefix, tmp_path):
     assert failed.returncode == 1 and f"no model at {tmp_path / 'none'}" in failed.stderr
 
 
+def test_memory_of_ones_own(prefix, tmp_path):
+    """examples/new_memory, built outside of the tree, is a memory that the programs of the tree take."""
+    build_example(tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", example="new_memory")
+    plugin = tmp_path / "build" / "libsurprise.so"
+    train(write_text(tmp_path / "text.txt"), tmp_path / "run", "model.mixer=surprise", args=("--plugin", plugin))
+    assert ok("generate", "--model", tmp_path / "run", "--plugin", plugin, "--tokens", 5, "--seed", 1)
+
+
 def test_only_public_headers_are_installed(prefix):
     headers = {str(path.relative_to(prefix / "include")) for path in prefix.rglob("*.h")}
-    assert {"lattice/kernels/registry.h", "lattice/ops/recurrence.h", "lattice/runtime/lattice.h"} <= headers
-    assert not [name for name in headers if "-inl" in name or "dispatch" in name]
+    assert {"lattice/kernels/registry.h", "lattice/kernels/plugin.h", "lattice/ops/recurrence.h",
+            "lattice/runtime/lattice.h"} <= headers
+    # Of the kernels' insides what a rule is compiled with, and no rule of ours.
+    inside = {name for name in headers if "-inl" in name or "dispatch" in name}
+    assert inside == {f"lattice/kernels/{name}" for name in ("cell-inl.h", "dispatch.h", "engine-inl.h", "update-inl.h",
+                                                            "vec-inl.h", "workspace-inl.h")}

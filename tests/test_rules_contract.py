@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import lattice
+from oracle.rules_ref import GATES, WIDE_MU
 from rule_inputs import RECURRENT, RULES, gradients, make, make_state, pack, slice_time, unpack
 
 DTYPES = [torch.float32, torch.float64]
@@ -15,6 +16,18 @@ def same(a, b):
 
 def test_every_rule_is_tested():
     assert sorted(lattice.rules()) == sorted(RULES)
+
+
+def test_descriptions_say_what_the_oracle_says():
+    for memory in lattice.memories():
+        if memory["objective"]:
+            assert [gate["name"] for gate in memory["gates"]] == ["gamma", "mu", "lam"] and not memory["zero_state"]
+            continue
+        rule = memory["recur_name"]
+        assert tuple(gate["name"] for gate in memory["gates"]) == GATES[rule]
+        for gate in memory["gates"]:
+            assert gate["required"] and gate["per_slot"] == (gate["name"] == "mu" and rule in WIDE_MU)
+        assert 1 + len(memory["beside"]) == (1 if memory["attention"] else len(make_state(rule)))
 
 
 @pytest.mark.parametrize("rule", RULES)

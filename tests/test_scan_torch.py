@@ -35,7 +35,7 @@ def test_opcheck_scan(objective, normalize, packed):
 def test_opcheck_of_the_parts():
     """The operators that torch.compile sees: the differentiable one, its forward and its backward."""
     x = make(T=40)
-    inputs = ("lattice_dec", "token", x["q"], x["k"], x["v"], x["gamma"], x["mu"], None, None, None, x["state"], None)
+    inputs = ("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], x["mu"]], x["state"], None)
     ops = torch.ops.lattice
     torch.library.opcheck(ops._recurrence.default, inputs)
     torch.library.opcheck(ops._forward.default, (*inputs, True))

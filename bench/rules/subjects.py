@@ -25,11 +25,11 @@ def delta_loop(q, k, v, gamma):
 
 
 class Subject:
-    """A memory under a title; rule is its name in lattice.rules(), or lattice_dec, lattice_enc, lattice_sim."""
+    """A memory of lattice.memories() under a title."""
 
-    def __init__(self, title, rule, *, method="exact", loop=False):
-        self.title, self.rule, self.method, self.loop = title, rule, method, loop
-        self.objective = rule.removeprefix("lattice_") if rule.startswith("lattice_") else None
+    def __init__(self, title, memory, *, method="exact", loop=False):
+        self.title, self.memory, self.method, self.loop = title, memory, method, loop
+        self.rule, self.objective = memory["recur_name"], memory["objective"]
         self.plain = method == "exact" and not loop
 
     def inputs(self, **shape):
@@ -53,9 +53,9 @@ class Subject:
 
     def state_bytes(self, T, M, D):
         """Of one head in float32 after T tokens."""
-        if self.rule == "softmax_attention":
+        if self.memory["attention"]:
             return 4 * T * (M + D)
-        return 4 * (M * D + (M + 1 if self.rule == "mlstm" else 0))
+        return 4 * (M * D + sum(M if part["per_slot"] else 1 for part in self.memory["beside"]))
 
     def judge(self):
         """The worst relative error of y and of every gradient against the float64 oracle."""
@@ -84,11 +84,11 @@ def _with_gradients(call, inputs, dy):
 
 def memories():
     """The Lattice objectives, every rule, and the linear rules again as products of matrices over chunks."""
-    names = [f"lattice_{objective}" for objective in scan_inputs.OBJECTIVES] + lattice.rules()
-    chunked = torch.ops.lattice.chunked_rules()
-    return ([Subject(name, name) for name in names] +
-            [Subject(f"{name}, chunks of {CHUNK}", name, method="chunk") for name in chunked])
+    all_of_them = lattice.memories()
+    return ([Subject(memory["recur_name"], memory) for memory in all_of_them] +
+            [Subject(f"{memory['recur_name']}, chunks of {CHUNK}", memory, method="chunk")
+             for memory in all_of_them if memory["chunk_form"]])
 
 
 def loop_peer():
-    return Subject("deltanet, PyTorch loop", "deltanet", loop=True)
+    return Subject("deltanet, PyTorch loop", next(m for m in lattice.memories() if m["name"] == "deltanet"), loop=True)

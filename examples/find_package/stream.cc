@@ -45,7 +45,7 @@ lk::View<T> TokensBy(T* data, int64_t width) {
 // Moves `state` over tokens [begin, begin + length) and writes their rows of y.
 void Advance(const Inputs& in, int64_t begin, int64_t length, std::vector<float>& state,
              std::vector<float>& y) {
-  const lk::RuleInfo& rule = lk::FindRule("lattice_dec");
+  const lk::Memory& memory = lk::FindMemory(lk::Objective::kDec);
   const lk::Sequence sequence{.batch = 0, .begin = begin, .length = length, .checkpoint = 0};
   const std::vector<float> before = state;
 
@@ -53,17 +53,17 @@ void Advance(const Inputs& in, int64_t begin, int64_t length, std::vector<float>
   problem.heads = kHeads;
   problem.slots = kSlots;
   problem.width = kWidth;
-  problem.state_size = rule.StateSize(kSlots, kWidth);
+  problem.state_size = memory.StateSize(kSlots, kWidth);
   problem.sequences = &sequence;
   problem.count = 1;
   problem.q = TokensBy(in.q.data(), kSlots);
   problem.k = TokensBy(in.k.data(), kSlots);
   problem.v = TokensBy(in.v.data(), kWidth);
-  problem.gamma = TokensBy(in.gamma.data(), 1);
+  problem.gates[lk::kGammaGate] = TokensBy(in.gamma.data(), 1);
   problem.state = before.data();
   problem.y = TokensBy(y.data(), kWidth);
   problem.state_out = state.data();
-  rule.kernels.Forward<float>()(problem, 0, problem.Cells());
+  memory.kernels.Forward<float>()(problem, 0, problem.Cells());
 }
 
 bool Run() {

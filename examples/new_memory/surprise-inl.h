@@ -17,9 +17,11 @@ namespace lattice::kernels::HWY_NAMESPACE {
 template <typename T>
 struct SurpriseRule : RuleBase<T> {
   static constexpr int kPush = kReads;  // S is read as k@S: its gradient gains k dz^T
+  static constexpr int kGates = 1;
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
 
+  enum Gate { kGamma };
   enum Scalar { kR };
 
   void MakeStep(const Token<T>& x, Step<T>& step) {
@@ -27,15 +29,15 @@ struct SurpriseRule : RuleBase<T> {
     for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(step.z + j), Load(x.v + j)), e + j);
     const T r = Dot(e, e, d.stride);
     Fill(T(1), d.rows, step.A);
-    Scale(x.gamma * Novelty(r), x.k, d.rows, step.B);
+    Scale(x.gates[kGamma] * Novelty(r), x.k, d.rows, step.B);
     step.scalar[kR] = r;
   }
 
   void Adjoint(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     const T r = step.scalar[kR], n = Novelty(r);
     const T k_dB = Dot(x.k, g.dB, d.rows);
-    g.dgamma += n * k_dB;
-    const T dr = x.gamma * k_dB / ((1 + r) * (1 + r));
+    g.dgates[kGamma] += n * k_dB;
+    const T dr = x.gates[kGamma] * k_dB / ((1 + r) * (1 + r));
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       const auto de = hn::MulAdd(Set(2 * dr), Load(step.h + j), Load(g.dh + j));
       Store(de, g.dz + j);
@@ -45,7 +47,7 @@ struct SurpriseRule : RuleBase<T> {
 
   // dk, from B and from z, whose part the engine hands over as it goes
   HWY_INLINE void ReadSlots(size_t i, Vec<T> S_dz, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
-    Store(hn::MulAdd(Set(x.gamma * Novelty(step.scalar[kR])), Load(g.dB + i), S_dz), g.dk + i);
+    Store(hn::MulAdd(Set(x.gates[kGamma] * Novelty(step.scalar[kR])), Load(g.dB + i), S_dz), g.dk + i);
   }
 
  private:

@@ -20,7 +20,7 @@ struct Surprise {
     for (int64_t j = 0; j < x.D; ++j) e[j] -= x.v[j];
     r = Dot(e.data(), e.data(), x.D);
     n = r / (1 + r);
-    AddOuter(-x.gamma * n, x.k, e.data(), S_new);
+    AddOuter(-x.gates[0] * n, x.k, e.data(), S_new);
   }
 };
 
@@ -44,15 +44,15 @@ void SurpriseAdjoint(const ReferenceToken<T>& x, const T* state, const T* dS_new
 
   const Vector<T> k_G = Mix(x.k, G), G_e = RowDots(G, f.e.data());
   const T k_G_e = Dot(x.k, G_e.data(), x.M);
-  g.dgamma = -f.n * k_G_e;
-  const T dn = -x.gamma * k_G_e, dr = dn / ((1 + f.r) * (1 + f.r));
+  g.dgates[0] = -f.n * k_G_e;
+  const T dn = -x.gates[0] * k_G_e, dr = dn / ((1 + f.r) * (1 + f.r));
   Vector<T> de(x.D);
   for (int64_t j = 0; j < x.D; ++j) {
-    de[j] = -x.gamma * f.n * k_G[j] + 2 * dr * f.e[j];
+    de[j] = -x.gates[0] * f.n * k_G[j] + 2 * dr * f.e[j];
     g.dv[j] = -de[j];
   }
   const Vector<T> S_de = RowDots(S, de.data());
-  for (int64_t i = 0; i < x.M; ++i) g.dk[i] = S_de[i] - x.gamma * f.n * G_e[i];
+  for (int64_t i = 0; i < x.M; ++i) g.dk[i] = S_de[i] - x.gates[0] * f.n * G_e[i];
   AddOuter(T(1), x.k, de.data(), G);
   G.CopyTo(dS);
 }

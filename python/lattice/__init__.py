@@ -14,7 +14,7 @@ from lattice._library import load as _load
 
 _load()
 
-from lattice.ops import recur, rules, scan  # noqa: E402  (the operators must be loaded first)
+from lattice.ops import load_memory, memories, recur, rules, scan  # noqa: E402  (the operators must be loaded first)
 
-__all__ = ["recur", "rules", "scan"]
+__all__ = ["load_memory", "memories", "recur", "rules", "scan"]
 __version__ = "0.1.0"

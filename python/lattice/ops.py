@@ -1,10 +1,25 @@
 """The operators. Letters: B batch, T time, H heads, M slots, D head width, N sequences."""
 
+import json
+import os
+
 import torch
 
 _METHODS = ("exact", "linear1", "linear2")
-# Read once: torch.compile cannot look into the operator that lists them.
-_RULES = [name for name in torch.ops.lattice.rules() if not name.startswith("lattice_")] + ["softmax_attention"]
+
+
+def memories():
+    """Every memory there is, as a dictionary each: its name, gates, state and which operator computes it."""
+    return json.loads(torch.ops.lattice.memories())
+
+
+def _described():
+    """The memories that recur computes, by the name recur knows them by."""
+    return {memory["recur_name"]: memory for memory in memories() if memory["objective"] is None}
+
+
+# Read here and after loading: torch.compile cannot look into the operator that lists them.
+_MEMORIES = _described()
 _RECUR_METHODS = ("exact", "chunk")
 _CHUNK, _TOLERANCE = 64, 1e-3
 
@@ -49,34 +64,47 @@ def _sweeps(sweeps, tolerance, chunk):
     return sweeps, None
 
 
-def recur(rule, q, k, v, *, gamma=None, mu=None, igate=None, fgate=None, state=None, cu_seqlens=None, method="exact",
-          chunk=64):
+def recur(rule, q, k, v, *, state=None, cu_seqlens=None, method="exact", chunk=64, **gates):
     """One of the other memories by name, see rules(). Returns y [B,T,H,D] and the final state.
 
-    Gates are [B,T,H], but for gla's and rwkv7's mu, [B,T,H,M]. state None means zeros. The state is [B,H,M,D]; for
-    mlstm the tuple (S [B,H,M,D], n [B,H,M], m [B,H]); for softmax_attention the tuple of cached keys and values
-    [B,P,H,*]. method "exact" goes token by token; "chunk" is the same recurrence as products of matrices over chunks
-    of `chunk` tokens, on any device, for linear_attention, mamba2, gla, deltanet and gated_deltanet.
+    The gates are arguments by their names: gamma, mu, igate, fgate or what a memory of your own calls them. They are
+    [B,T,H], but for gla's and rwkv7's mu, [B,T,H,M]. state None means zeros. The state is [B,H,M,D]; for mlstm the
+    tuple (S [B,H,M,D], n [B,H,M], m [B,H]); for softmax_attention the tuple of cached keys and values [B,P,H,*].
+    method "exact" goes token by token; "chunk" is the same recurrence as products of matrices over chunks of `chunk`
+    tokens, on any device, for linear_attention, mamba2, gla, deltanet and gated_deltanet.
     """
-    if rule not in _RULES:
-        raise ValueError(f"[recur] unknown rule {rule!r}; the rules are: {', '.join(_RULES)}")
+    if rule not in _MEMORIES:
+        raise ValueError(f"[recur] unknown rule {rule!r}; the rules are: {', '.join(_MEMORIES)}")
     if method not in _RECUR_METHODS:
         raise ValueError(f"[recur] method is {method!r}; the choices are {', '.join(map(repr, _RECUR_METHODS))}")
+    memory = _MEMORIES[rule]
     if method == "chunk":
-        return _chunked(rule, q, k, v, gamma, mu, dict(igate=igate, fgate=fgate, cu_seqlens=cu_seqlens), state, chunk)
-    if rule == "softmax_attention":
-        return _attention(q, k, v, dict(gamma=gamma, mu=mu, igate=igate, fgate=fgate), state, cu_seqlens)
-    if rule == "mlstm" and state is not None:
-        state = _pack_mlstm(state)
-    y, out = torch.ops.lattice.recur(rule, q, k, v, gamma, mu, igate, fgate, state, cu_seqlens)
-    if rule == "mlstm":
-        out = _unpack_mlstm(out, q.shape[-1], v.shape[-1])
+        return _chunked(memory, q, k, v, gates, state, cu_seqlens, chunk)
+    _check_gates(memory, gates)
+    if memory["attention"]:
+        return _attention(q, k, v, state, cu_seqlens)
+    if memory["beside"] and state is not None:
+        state = _pack(memory, state)
+    values = [gates.get(gate["name"]) for gate in memory["gates"]]
+    y, out = torch.ops.lattice.recur_with(rule, q, k, v, values, state, cu_seqlens)
+    if memory["beside"]:
+        out = _unpack(memory, out, q.shape[-1], v.shape[-1])
     return y, out
+
+
+def load_memory(path):
+    """Loads a memory of your own from a shared library (docs/adding-a-memory.md) and returns its name for recur.
+
+    This runs the library's code: load only what you would run.
+    """
+    name = torch.ops.lattice.load_memory(os.fspath(path))
+    _MEMORIES.update(_described())
+    return name
 
 
 def rules():
     """The names recur takes."""
-    return list(_RULES)
+    return list(_MEMORIES)
 
 
 def _state_shape(k, v):
@@ -85,23 +113,29 @@ def _state_shape(k, v):
     return f"of shape [B,H,M,D] = [{k.shape[0]},{k.shape[2]},{k.shape[3]},{v.shape[3]}]"
 
 
-def _chunked(rule, q, k, v, gamma, mu, others, state, chunk):
-    chunked = torch.ops.lattice.chunked_rules()
-    if rule not in chunked:
+def _check_gates(memory, gates):
+    taken = [gate["name"] for gate in memory["gates"]]
+    for name, gate in gates.items():
+        if name not in taken and gate is not None:
+            raise ValueError(f"[recur] {name} was given, but {memory['recur_name']} does not take it; "
+                             f"{memory['recur_name']} takes {', '.join(taken) or 'no gates'}")
+
+
+def _chunked(memory, q, k, v, gates, state, cu_seqlens, chunk):
+    rule = memory["recur_name"]
+    if not memory["chunk_form"]:
+        chunked = [name for name, other in _MEMORIES.items() if other["chunk_form"]]
         raise ValueError(f"[recur] {rule} has no chunk form; the rules that have one are: {', '.join(chunked)}; "
                          f"for {rule} use method='exact'")
-    given = [name for name, argument in others.items() if argument is not None]
+    given = [name for name, argument in dict(gates, cu_seqlens=cu_seqlens).items()
+             if name not in ("gamma", "mu") and argument is not None]
     if given:
         raise ValueError(f"[recur] {given[0]} was given, but {rule} in chunks does not take it; it takes q, k, v, "
                          "state and the gates gamma and mu as far as the rule has them")
-    return torch.ops.lattice.recur_chunked(rule, q, k, v, gamma, mu, state, chunk)
+    return torch.ops.lattice.recur_chunked(rule, q, k, v, gates.get("gamma"), gates.get("mu"), state, chunk)
 
 
-def _attention(q, k, v, gates, state, cu_seqlens):
-    given = [name for name, gate in gates.items() if gate is not None]
-    if given:
-        raise ValueError(f"[recur] {given[0]} was given, but softmax_attention does not take it; "
-                         "softmax_attention takes no gates")
+def _attention(q, k, v, state, cu_seqlens):
     past_k, past_v = _pair(state) if state is not None else (None, None)
     y, keys, values = torch.ops.lattice.attention(q, k, v, past_k, past_v, cu_seqlens)
     return y, (keys, values)
@@ -113,16 +147,26 @@ def _pair(state):
     return state
 
 
-def _pack_mlstm(state):
-    if not isinstance(state, (tuple, list)) or len(state) != 3:
-        raise ValueError("[recur] mlstm's state is the tuple (S [B,H,M,D], n [B,H,M], m [B,H])")
-    S, n, m = state
-    if S.dim() != 4 or n.shape != S.shape[:3] or m.shape != S.shape[:2]:
-        raise ValueError("[recur] mlstm's state is (S [B,H,M,D], n [B,H,M], m [B,H]), got shapes "
-                         f"{tuple(S.shape)}, {tuple(n.shape)} and {tuple(m.shape)}")
-    return torch.cat([S.flatten(2), n, m.unsqueeze(-1)], dim=-1)
+def _state_text(memory):
+    parts = [f"{part['name']} {'[B,H,M]' if part['per_slot'] else '[B,H]'}" for part in memory["beside"]]
+    return f"[recur] {memory['recur_name']}'s state is the tuple (S [B,H,M,D], {', '.join(parts)})"
 
 
-def _unpack_mlstm(state, M, D):
-    S, n, m = state.split([M * D, M, 1], dim=-1)
-    return S.unflatten(-1, (M, D)), n, m.squeeze(-1)
+def _pack(memory, state):
+    """The tuple of a state's tensors as the flat tensor that the operator takes."""
+    beside = memory["beside"]
+    if not isinstance(state, (tuple, list)) or len(state) != 1 + len(beside):
+        raise ValueError(_state_text(memory))
+    S, *parts = state
+    fits = S.dim() == 4 and all(x.shape == S.shape[:3 if part["per_slot"] else 2] for x, part in zip(parts, beside))
+    if not fits:
+        raise ValueError(f"{_state_text(memory)}, got shapes {', '.join(str(tuple(x.shape)) for x in state)}")
+    flat = [x if part["per_slot"] else x.unsqueeze(-1) for x, part in zip(parts, beside)]
+    return torch.cat([S.flatten(2), *flat], dim=-1)
+
+
+def _unpack(memory, state, M, D):
+    beside = memory["beside"]
+    S, *parts = state.split([M * D, *(M if part["per_slot"] else 1 for part in beside)], dim=-1)
+    flat = [x if part["per_slot"] else x.squeeze(-1) for x, part in zip(parts, beside)]
+    return S.unflatten(-1, (M, D)), *flat

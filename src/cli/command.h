@@ -34,6 +34,10 @@ auto AsUsage(Action&& action) {
 // code.
 using Chosen = std::function<int()>;
 
+// The option --plugin of a command that opens or trains models; LoadPlugins loads what it was given.
+void AddPlugins(CLI::App& command);
+void LoadPlugins();
+
 void AddTrain(CLI::App& app, Chosen& chosen);
 void AddGenerate(CLI::App& app, Chosen& chosen);
 void AddConvert(CLI::App& app, Chosen& chosen);

@@ -61,6 +61,7 @@ void AddConvert(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("convert", "Write a checkpoint with smaller weights, to run it faster");
   const auto options = std::make_shared<ConvertFlags>();
+  AddPlugins(*command);
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--to", options->to, "bf16, int8 or float32")->required();
   command->add_option("--out", options->out, "directory of the new checkpoint")->required();

@@ -102,6 +102,7 @@ int Bench(const DecodeBenchFlags& options) {
 void AddDecodeBench(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("bench", "Measure decoding, batches and prompts");
   const auto options = std::make_shared<DecodeBenchFlags>();
+  AddPlugins(*command);
   command->add_option("--config", options->config, "untrained model of this configuration")
       ->capture_default_str();
   command->add_option("--model", options->model, "run directory or checkpoint, instead of --config");

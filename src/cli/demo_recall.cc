@@ -50,7 +50,7 @@ struct Pairs {
 class Memory {
  public:
   Memory(const std::string& mixer, double gate) : rule_(ConfigOf(mixer)), gate_(static_cast<float>(gate)) {
-    const bool empty = rule_.rule->zero_state;
+    const bool empty = rule_.memory->zeros != kernels::ZeroStart::kInvalid;
     state_.assign(static_cast<size_t>(rule_.state_size), empty ? 0 : 1 / std::sqrt(float{kWidth}));
   }
 
@@ -95,7 +95,8 @@ class Memory {
       steps.rule = &memory.rule_;
       steps.q = steps.k = pairs.keys.data();
       steps.v = pairs.values.data();
-      if (memory.rule_.mixer->write_gate) steps.gamma = gates.data();
+      const int write = memory.rule_.memory->FindGate(kernels::GateRole::kWrite);
+      if (write >= 0) steps.gates[write] = gates.data();
       steps.y = read.data();
     }
     Vectors gates, read;

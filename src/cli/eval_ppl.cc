@@ -168,6 +168,7 @@ int EvalPpl(const EvalPplFlags& options) {
 void AddEvalPpl(CLI::App& eval, Chosen& chosen) {
   CLI::App* command = eval.add_subcommand("ppl", "Perplexity and bits per byte by context length");
   const auto options = std::make_shared<EvalPplFlags>();
+  AddPlugins(*command);
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command
       ->add_option("--data", options->data,

@@ -199,6 +199,7 @@ std::string TaskList() {
 void AddEvalTasks(CLI::App& eval, Chosen& chosen) {
   CLI::App* command = eval.add_subcommand("tasks", "Zero-shot tasks: accuracy of the likeliest answer");
   const auto options = std::make_shared<EvalTasksFlags>();
+  AddPlugins(*command);
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--tasks-dir", options->tasks_dir, "directory with the tasks' jsonl files")->required();
   command->add_option("--tasks", options->tasks, "names with commas between them, or all:" + TaskList())

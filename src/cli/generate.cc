@@ -75,6 +75,7 @@ void AddSampling(CLI::App& command, runtime::SamplerOptions& sampler) {
 void AddGenerate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
   const auto options = std::make_shared<GenerateFlags>();
+  AddPlugins(*command);
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--prompt", options->prompt,
                       "text to continue; - reads standard input; without one a new document begins");

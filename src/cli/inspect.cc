@@ -138,6 +138,7 @@ void AddInspect(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Show parameters, state and cost of a model, or what its memory does with a text");
   const auto options = std::make_shared<InspectFlags>();
+  AddPlugins(*command);
   command->add_option("--config", options->config,
                       "configuration: a file, or the name of one of configs/, such as 110m");
   command->add_option("--model,run", options->model, "run directory or checkpoint");

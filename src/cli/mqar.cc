@@ -161,6 +161,7 @@ int Mqar(const MqarFlags& options) {
 void AddMqar(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("mqar", "Train small models to recall, and compare memories");
   const auto options = std::make_shared<MqarFlags>();
+  AddPlugins(*command);
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command->add_option("--out", options->out, "directory of the sweep; finished points are not repeated");
   command->add_option("--scale", options->scale, "paper: its protocol (days); laptop: minutes")

@@ -11,7 +11,7 @@
 #include "io/directory.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "train/format.h"
 
 namespace lattice::cli {
@@ -77,7 +77,7 @@ std::vector<train::RecallPoint> PointsOf(const MqarGrid& grid) {
         for (const std::string& mixer : grid.mixers) {
           for (const double rate : grid.rates.empty() ? PaperRates(length) : grid.rates) {
             train::RecallPoint point = grid.base;
-            model::FindMixer(mixer);
+            kernels::FindMemory(mixer);
             point.mixer = mixer;
             point.width = width;
             point.lr = rate;

@@ -25,6 +25,7 @@ inline int RunProgram(CLI::App& app, const Chosen& chosen, int argc, char** argv
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
+    LoadPlugins();
     return chosen();
   } catch (const UsageError& error) {
     return Report(error.what(), 2);

@@ -113,6 +113,7 @@ void AddServe(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("serve", "Serve a model over HTTP, for any OpenAI client and for browsers");
   const auto options = std::make_shared<ServeFlags>();
+  AddPlugins(*command);
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
   command->add_option("--tokenizer", options->tokenizer, "default: the checkpoint's own");
   command->add_option("--name", options->name, "what clients call the model; default: the directory's name");

@@ -101,6 +101,7 @@ void AddServeBench(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("serve-bench", "Measure the server with many clients on this machine");
   const auto options = std::make_shared<ServeBenchFlags>();
+  AddPlugins(*command);
   ServeBenchOptions& bench = options->bench;
   const auto count = [&](const char* name, int64_t& value, const char* text, int64_t most) {
     command->add_option(name, value, text)->capture_default_str()->check(CLI::Range(int64_t{0}, most));

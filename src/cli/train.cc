@@ -102,6 +102,7 @@ int Train(const TrainFlags& options) {
 void AddTrain(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("train", "Train a language model on text");
   const auto options = std::make_shared<TrainFlags>();
+  AddPlugins(*command);
   command->add_option("--data", options->data,
                       "text file, directory of .txt files, or directory of token shards");
   command->add_option("--valid", options->valid,

@@ -146,6 +146,7 @@ void AddVerify(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("verify", "Compare the runtime with the torch model, on your weights and machine");
   const auto options = std::make_shared<VerifyFlags>();
+  AddPlugins(*command);
   command->add_option("model", options->model, "run directory or checkpoint")->required();
   command->add_option("--data", options->data, "text to compare on; default: the novel of data/austen/valid");
   command->add_option("--kib", options->kib, "how much of the text counts for the perplexity")

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::eval {
 namespace {
@@ -92,7 +92,7 @@ HeadSummary MemoryRecord::Summary(int64_t layer, int64_t head) const {
 
 MemoryRecord Examine(const std::shared_ptr<const runtime::Model>& model, std::span<const int32_t> tokens,
                      int64_t snapshots, int threads) {
-  Check(!model::FindMixer(model->config().mixer).attention,
+  Check(!kernels::FindMemory(model->config().mixer).attention,
         "[inspect] a transformer keeps all keys and values; it has no memory of slots to look into");
   Check(!tokens.empty(), "[inspect] there is no text to read; pass at least one character");
   Microscope microscope(model->config(), static_cast<int64_t>(tokens.size()), snapshots);

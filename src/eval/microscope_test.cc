@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryMemory, ::testing::ValuesIn(runtime::All
 
 TEST_P(EveryMemory, FiguresAreInRange) {
   const auto model = RandomModel(GetParam());
-  if (model::FindMixer(GetParam()).attention) {
+  if (kernels::FindMemory(GetParam()).attention) {
     EXPECT_TRUE(io::Says(io::ErrorOf([&] { Examine(model, runtime::TestTokens(4), 2); }), {"transformer"}));
     return;
   }
@@ -28,7 +28,7 @@ TEST_P(EveryMemory, FiguresAreInRange) {
     ASSERT_EQ(head.gamma.size(), 600u);
     ASSERT_EQ(head.snapshots.size(), 7u);
     EXPECT_EQ(head.snapshots.back().token, 599);
-    const bool lattice = !model::FindMixer(GetParam()).objective.empty();
+    const bool lattice = kernels::FindMemory(GetParam()).objective.has_value();
     ASSERT_EQ(head.slot_write.size(), 600u * 12);
     for (const auto* figures : {&head.slot_novelty, &head.slot_beta})
       ASSERT_EQ(figures->size(), lattice ? head.slot_write.size() : 0);

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "eval/batch_size.h"
 #include "eval/row_scores.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::eval {
 namespace {
@@ -68,7 +68,7 @@ int64_t PerplexityMeter::Batch(const PerplexityOptions& options) const {
   if (options.carry) return 1;
   if (options.batch > 0) return options.batch;
   const model::ModelConfig& config = model_->config();
-  const bool grows = model::FindMixer(config.mixer).attention;
+  const bool grows = kernels::FindMemory(config.mixer).attention;
   const int64_t cache =
       grows ? 2 * config.layers * config.width * options.context * int64_t{sizeof(float)} : 0;
   return BatchOfStates(runtime::Session(model_).Bytes() + cache, kMaxWindows);

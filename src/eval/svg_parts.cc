@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/ticks.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "text/markup.h"
 
 namespace lattice::eval {
@@ -59,7 +59,7 @@ std::string Style() {
 }  // namespace
 
 size_t SvgColourOf(std::string_view mixer) {
-  const auto names = model::MixerNames();
+  const auto names = kernels::MemoryNames();
   const auto at = std::find(names.begin(), names.end(), mixer);
   Check(at != names.end(), "[figure] there is no memory \"", mixer, "\"");
   return static_cast<size_t>(at - names.begin()) % kSvgColours;

@@ -13,7 +13,7 @@ namespace lattice::eval {
 inline constexpr size_t kSvgColours = 12;
 inline constexpr size_t kSvgDashes = 4;
 
-// The colour of a memory, the same in every figure: that of its place in model::MixerNames().
+// The colour of a memory, the same in every figure: that of its place in kernels::MemoryNames().
 size_t SvgColourOf(std::string_view mixer);
 // The colours for other things, in an order in which the first ones differ most.
 size_t SvgColourAt(size_t place);

@@ -50,14 +50,12 @@ HWY_INLINE Token<T>& LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t,
     for (size_t i = 0; i < Rule::kExtraColumns; ++i) copies.v[p.width + i] = T(1);
     x.v = copies.v;
   }
-  if (p.gamma) x.gamma = *c.At(p.gamma, t);
-  if (p.lam) x.lam = *c.At(p.lam, t);
-  if (p.igate) x.igate = *c.At(p.igate, t);
-  if (p.fgate) x.fgate = *c.At(p.fgate, t);
-  if constexpr (Rule::kSlotMu) {
-    x.mu_slots = Padded(c.At(p.mu, t), p.slots, copies.mu_slots);
-  } else if (p.mu) {
-    x.mu = *c.At(p.mu, t);
+  for (int i = 0; i < Rule::kGates; ++i) {
+    if (i == Rule::kSlotGate) {
+      x.slot_gate = Padded(c.At(p.gates[i], t), p.slots, copies.slot_gate);
+    } else if (p.gates[i]) {
+      x.gates[i] = *c.At(p.gates[i], t);
+    }
   }
   return x;
 }
@@ -128,7 +126,7 @@ class Upcoming {
     lines.Add(cell_.At(p.k, t), p.slots);
     lines.Add(cell_.At(p.v, t), p.width);
     lines.Add(cell_.At(p.q, t), p.slots);
-    if constexpr (Rule::kSlotMu) lines.Add(cell_.At(p.mu, t), p.slots);
+    if constexpr (Rule::kSlotGate >= 0) lines.Add(cell_.At(p.gates[Rule::kSlotGate], t), p.slots);
     if (const T* note = notes_.At(p.notes, t)) lines.Add(note, notes_.size);
     lines.Add(cell_.At(p.dy, t), p.width);
     lines.Add(cell_.At(p.dq, t), p.slots);

@@ -63,7 +63,7 @@ void MeasureTolerances(const Shape& shape, const Results<float>& f32, const Resu
 // the other side of it. That moves a few elements of a gradient, not the whole.
 double ErrorOf(const Variant& variant, const std::string& name, const Tensor<float>& got,
                const Tensor<double>& want) {
-  const bool jumps = variant.lam && name.starts_with("d");
+  const bool jumps = variant.shrinks && name.starts_with("d");
   return jumps ? 1e-2 * RelativeError(got, want) : MaxError(got, want);
 }
 double ErrorOf(const Variant&, const std::string&, const Tensor<double>& got, const Tensor<double>& want) {

@@ -29,7 +29,8 @@ template <typename T>
 struct RuleBase {
   static constexpr int kPush = 0;             // PushParts: how S enters A, B and h
   static constexpr bool kMeasures = false;    // wants the lengths of the slots
-  static constexpr bool kSlotMu = false;      // mu is [B,T,H,M]
+  static constexpr int kGates = 0;            // how many gates it reads: Token::gates has so many
+  static constexpr int kSlotGate = -1;        // which of them is [B,T,H,M]: Token::slot_gate
   static constexpr bool kReadOut = false;     // y is more than q @ S_new: has Read and ReadAdjoint
   static constexpr bool kShrinks = false;     // has Shrink and ShrinkAdjoint
   static constexpr size_t kExtraColumns = 0;  // columns of the matrix beside the values, driven by v = 1
@@ -241,14 +242,12 @@ HWY_INLINE void StoreTokenGrad(const BackwardProblem<T>& p, const Cell<T>& c, in
                                const StepGrad<T>& g) {
   Copy(g.dk, p.slots, c.At(p.dk, t));
   Copy(g.dv, p.width, c.At(p.dv, t));
-  if (p.dgamma) *c.At(p.dgamma, t) = g.dgamma;
-  if (p.dlam) *c.At(p.dlam, t) = g.dlam;
-  if (p.digate) *c.At(p.digate, t) = g.digate;
-  if (p.dfgate) *c.At(p.dfgate, t) = g.dfgate;
-  if constexpr (Rule::kSlotMu) {
-    Copy(g.dmu_slots, p.slots, c.At(p.dmu, t));
-  } else if (p.dmu) {
-    *c.At(p.dmu, t) = g.dmu;
+  for (int i = 0; i < Rule::kGates; ++i) {
+    if (i == Rule::kSlotGate) {
+      Copy(g.dslot_gate, p.slots, c.At(p.dgates[i], t));
+    } else if (p.dgates[i]) {
+      *c.At(p.dgates[i], t) = g.dgates[i];
+    }
   }
 }
 
@@ -256,7 +255,7 @@ HWY_INLINE void StoreTokenGrad(const BackwardProblem<T>& p, const Cell<T>& c, in
 template <class Rule, typename T>
 HWY_INLINE void PullToken(Rule& rule, const Dims<T>& d, const T* S, [[maybe_unused]] const T* S_new,
                           const Token<T>& x, Step<T>& step, T* G, StepGrad<T>& g) {
-  g.dgamma = g.dmu = g.dlam = g.digate = g.dfgate = T(0);
+  for (int i = 0; i < Rule::kGates; ++i) g.dgates[i] = T(0);
   if constexpr (Rule::kShrinks) rule.ShrinkAdjoint(S_new, x, step, G, g);
   Pull(S, d.rows, d.stride, step.B, step.h, G, g.dA, g.dB, g.dh);
   rule.AdjointSlots(x, step, g);

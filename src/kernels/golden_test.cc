@@ -28,7 +28,8 @@ class Golden {
   Variant variant() const {
     if (meta_["kind"] == "baseline") return {meta_["name"], true};
     const Normalize normalize = meta_["normalize"] == "token" ? Normalize::kToken : Normalize::kNone;
-    return {"lattice_" + std::string(meta_["objective"]), true, Has("lam"), normalize};
+    const Objective objective = ObjectiveNamed(std::string(meta_["objective"])).value();
+    return {FindMemory(objective).name, true, Has("lam"), normalize};
   }
 
   // [B,L,H] gates become [B,L,H,1].
@@ -93,10 +94,10 @@ Case<T> CaseOf(const Golden& golden) {
   c.in["q"] = golden.Load<T>("Q");
   c.in["k"] = golden.Load<T>("K");
   c.in["v"] = golden.Load<T>("V");
-  for (const char* gate : {"gamma", "mu", "lam", "igate", "fgate"}) {
-    if (golden.Has(gate)) c.in[gate] = golden.Load<T>(gate);
+  for (const GateInfo& gate : FindMemory(c.variant.rule).gates) {
+    if (golden.Has(gate.name)) c.in[gate.name] = golden.Load<T>(gate.name);
   }
-  const int64_t size = FindRule(c.variant.rule).StateSize(c.shape.M, c.shape.D);
+  const int64_t size = FindMemory(c.variant.rule).StateSize(c.shape.M, c.shape.D);
   c.in["state"] = golden.LoadState<T>("", "0", size);
   c.dy = golden.Load<T>("dY");
   c.dstate_out = golden.LoadState<T>("d", "_final", size);
@@ -132,9 +133,9 @@ void JudgeResults(const Golden& golden, const Results<T>& r) {
   Judge(golden, "Y", r.y, golden.Load<double>("Y"));
   JudgeState(golden, "", "_final", r.state_out);
   JudgeState(golden, "d", "0", r.grads.at("state"));
-  const std::pair<const char*, const char*> grads[] = {
-      {"q", "dQ"},   {"k", "dK"},     {"v", "dV"},         {"gamma", "dgamma"},
-      {"mu", "dmu"}, {"lam", "dlam"}, {"igate", "digate"}, {"fgate", "dfgate"}};
+  std::vector<std::pair<std::string, std::string>> grads = {{"q", "dQ"}, {"k", "dK"}, {"v", "dV"}};
+  for (const GateInfo& gate : FindMemory(golden.variant().rule).gates)
+    grads.push_back({gate.name, "d" + gate.name});
   for (const auto& [name, key] : grads) {
     const auto grad = r.grads.find(name);
     ASSERT_EQ(grad != r.grads.end(), golden.Has(key)) << key;

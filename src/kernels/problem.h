@@ -64,7 +64,18 @@ inline int64_t NotedFrom(int64_t length, int64_t state_size, int64_t note_size) 
   return std::min(length, (std::max<int64_t>(rest, 0) + kBlock - 1) / kBlock * kBlock);
 }
 
-enum class Normalize { kNone, kToken };
+// How the Lattice recurrence keeps the lengths of its slots: token by token, at the ends of chunks (the chunk
+// forms only), or not at all.
+enum class Normalize { kToken, kChunk, kNone };
+
+// What a step of the Lattice recurrence descends on (docs/recurrence.md).
+enum class Objective { kDec, kEnc, kSim };
+
+// The most gates a memory has. memory.h describes them.
+inline constexpr int kMaxGates = 4;
+
+// The places of the Lattice memories' gates.
+enum LatticeGate { kGammaGate, kMuGate, kLamGate };
 
 template <typename T>
 struct Problem {
@@ -75,7 +86,7 @@ struct Problem {
   Normalize normalize = Normalize::kToken;
 
   View<const T> q, k, v;
-  View<const T> gamma, mu, lam, igate, fgate;
+  View<const T> gates[kMaxGates];  // in the order of the memory's description; absent ones are 1
   const T* state = nullptr;
 
   // A cell is one head of one sequence: the unit of work. Cells never share data they write.
@@ -97,7 +108,7 @@ struct BackwardProblem : Problem<T> {
   View<const T> dy;
   const T* dstate_out = nullptr;  // null: zeros
   View<T> dq, dk, dv;
-  View<T> dgamma, dmu, dlam, digate, dfgate;  // absent when the input is
+  View<T> dgates[kMaxGates];  // absent when the gate is
   T* dstate = nullptr;
 };
 

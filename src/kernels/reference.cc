@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "kernels/reference_rules.h"
+#include "kernels/registry.h"
 
 namespace lattice::kernels {
 namespace {
@@ -32,19 +33,20 @@ const ReferenceRule<T>& FindReference(const std::string& rule) {
 
 // Token t of sequence n, head h.
 template <typename T>
-ReferenceToken<T> TokenOf(const ReferenceRule<T>& rule, const Problem<T>& p, int64_t n, int64_t t,
-                          int64_t h) {
+ReferenceToken<T> TokenOf(const MemoryInfo& memory, const Problem<T>& p, int64_t n, int64_t t, int64_t h) {
   const auto at = [&](const View<const T>& view) {
     return view.At(p.sequences[n].batch, p.sequences[n].begin + t, h);
   };
   ReferenceToken<T> x{p.slots, p.width, at(p.q), at(p.k), at(p.v)};
-  if (p.gamma) x.gamma = *at(p.gamma);
-  if (p.mu && rule.slot_mu) x.mu_slots = at(p.mu);
-  if (p.mu && !rule.slot_mu) x.mu = *at(p.mu);
-  if (p.lam) x.lam = *at(p.lam);
-  x.shrinks = static_cast<bool>(p.lam);
-  if (p.igate) x.igate = *at(p.igate);
-  if (p.fgate) x.fgate = *at(p.fgate);
+  for (size_t i = 0; i < memory.gates.size(); ++i) {
+    if (!p.gates[i]) continue;
+    x.given[i] = true;
+    if (memory.gates[i].per_slot) {
+      x.slot_gate = at(p.gates[i]);
+    } else {
+      x.gates[i] = *at(p.gates[i]);
+    }
+  }
   x.normalize = p.normalize;
   return x;
 }
@@ -53,14 +55,14 @@ ReferenceToken<T> TokenOf(const ReferenceRule<T>& rule, const Problem<T>& p, int
 template <typename T>
 class TokenGrad {
  public:
-  TokenGrad(int64_t M, int64_t D) : dq_(M), dk_(M), dv_(D), dmu_slots_(M) {}
+  TokenGrad(int64_t M, int64_t D) : dq_(M), dk_(M), dv_(D), dslot_gate_(M) {}
 
   ReferenceGrad<T> Zero() {
-    for (auto* x : {&dq_, &dk_, &dv_, &dmu_slots_}) std::fill(x->begin(), x->end(), T(0));
-    return {dq_.data(), dk_.data(), dv_.data(), dmu_slots_.data()};
+    for (auto* x : {&dq_, &dk_, &dv_, &dslot_gate_}) std::fill(x->begin(), x->end(), T(0));
+    return {dq_.data(), dk_.data(), dv_.data(), dslot_gate_.data()};
   }
 
-  void Store(const BackwardProblem<T>& p, int64_t n, int64_t t, int64_t h, bool slot_mu,
+  void Store(const BackwardProblem<T>& p, int64_t n, int64_t t, int64_t h, const MemoryInfo& memory,
              const ReferenceGrad<T>& g) const {
     const auto at = [&](const View<T>& view) {
       return view.At(p.sequences[n].batch, p.sequences[n].begin + t, h);
@@ -68,28 +70,32 @@ class TokenGrad {
     std::copy(dq_.begin(), dq_.end(), at(p.dq));
     std::copy(dk_.begin(), dk_.end(), at(p.dk));
     std::copy(dv_.begin(), dv_.end(), at(p.dv));
-    if (p.dgamma) *at(p.dgamma) = g.dgamma;
-    if (p.dlam) *at(p.dlam) = g.dlam;
-    if (p.digate) *at(p.digate) = g.digate;
-    if (p.dfgate) *at(p.dfgate) = g.dfgate;
-    if (p.dmu && slot_mu) std::copy(dmu_slots_.begin(), dmu_slots_.end(), at(p.dmu));
-    if (p.dmu && !slot_mu) *at(p.dmu) = g.dmu;
+    for (size_t i = 0; i < memory.gates.size(); ++i) {
+      if (!p.dgates[i]) continue;
+      if (memory.gates[i].per_slot) {
+        std::copy(dslot_gate_.begin(), dslot_gate_.end(), at(p.dgates[i]));
+      } else {
+        *at(p.dgates[i]) = g.dgates[i];
+      }
+    }
   }
 
  private:
-  std::vector<T> dq_, dk_, dv_, dmu_slots_;
+  std::vector<T> dq_, dk_, dv_, dslot_gate_;
 };
 
 // The states of head h of sequence n before every token and after the last; y of every token goes to `read`.
 template <typename T, class Read>
-std::vector<std::vector<T>> States(const ReferenceRule<T>& rule, const Problem<T>& p, int64_t n, int64_t h,
+std::vector<std::vector<T>> States(const std::string& name, const Problem<T>& p, int64_t n, int64_t h,
                                    const Read& read) {
+  const ReferenceRule<T>& rule = FindReference<T>(name);
+  const MemoryInfo& memory = FindMemory(name);
   const T* first = p.state + (n * p.heads + h) * p.state_size;
   std::vector<std::vector<T>> S{std::vector<T>(first, first + p.state_size)};
   std::vector<T> y(p.width);
   for (int64_t t = 0; t < p.sequences[n].length; ++t) {
     S.emplace_back(p.state_size);
-    rule.step(TokenOf(rule, p, n, t, h), S[t].data(), S[t + 1].data(), y.data());
+    rule.step(TokenOf(memory, p, n, t, h), S[t].data(), S[t + 1].data(), y.data());
     read(t, y);
   }
   return S;
@@ -99,10 +105,9 @@ std::vector<std::vector<T>> States(const ReferenceRule<T>& rule, const Problem<T
 
 template <typename T>
 void ReferenceForward(const std::string& name, const ForwardProblem<T>& p) {
-  const ReferenceRule<T>& rule = FindReference<T>(name);
   for (int64_t n = 0; n < p.count; ++n) {
     for (int64_t h = 0; h < p.heads; ++h) {
-      const auto S = States(rule, p, n, h, [&](int64_t t, const std::vector<T>& y) {
+      const auto S = States(name, p, n, h, [&](int64_t t, const std::vector<T>& y) {
         std::copy(y.begin(), y.end(), p.y.At(p.sequences[n].batch, p.sequences[n].begin + t, h));
       });
       std::copy(S.back().begin(), S.back().end(), p.state_out + (n * p.heads + h) * p.state_size);
@@ -113,18 +118,19 @@ void ReferenceForward(const std::string& name, const ForwardProblem<T>& p) {
 template <typename T>
 void ReferenceBackward(const std::string& name, const BackwardProblem<T>& p) {
   const ReferenceRule<T>& rule = FindReference<T>(name);
+  const MemoryInfo& memory = FindMemory(name);
   TokenGrad<T> grad(p.slots, p.width);
   for (int64_t n = 0; n < p.count; ++n) {
     for (int64_t h = 0; h < p.heads; ++h) {
-      const auto S = States(rule, p, n, h, [](int64_t, const std::vector<T>&) {});
+      const auto S = States(name, p, n, h, [](int64_t, const std::vector<T>&) {});
       const int64_t cell = (n * p.heads + h) * p.state_size;
       std::vector<T> dS_new(p.state_size), dS(p.state_size);
       if (p.dstate_out != nullptr) std::copy_n(p.dstate_out + cell, p.state_size, dS_new.begin());
       for (int64_t t = p.sequences[n].length - 1; t >= 0; --t) {
         const T* dy = p.dy.At(p.sequences[n].batch, p.sequences[n].begin + t, h);
         ReferenceGrad<T> g = grad.Zero();
-        rule.adjoint(TokenOf(rule, p, n, t, h), S[t].data(), dS_new.data(), dy, dS.data(), g);
-        grad.Store(p, n, t, h, rule.slot_mu, g);
+        rule.adjoint(TokenOf(memory, p, n, t, h), S[t].data(), dS_new.data(), dy, dS.data(), g);
+        grad.Store(p, n, t, h, memory, g);
         dS_new.swap(dS);
       }
       std::copy(dS_new.begin(), dS_new.end(), p.dstate + cell);

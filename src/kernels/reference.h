@@ -22,22 +22,22 @@ void ReferenceForward(const std::string& rule, const ForwardProblem<T>& p);
 template <typename T>
 void ReferenceBackward(const std::string& rule, const BackwardProblem<T>& p);
 
-// One token of one head. Gates that the problem does not have keep their neutral values.
+// One token of one head. Gates that the problem does not have are 1.
 template <typename T>
 struct ReferenceToken {
   int64_t M, D;
-  const T *q, *k, *v;           // [M], [M], [D]
-  const T* mu_slots = nullptr;  // [M], instead of mu where the rule says so
-  T gamma = 1, mu = 1, lam = 0, igate = 0, fgate = 0;
-  bool shrinks = false;  // the problem has lam
+  const T *q, *k, *v;  // [M], [M], [D]
+  T gates[kMaxGates] = {1, 1, 1, 1};
+  bool given[kMaxGates] = {};    // whether the problem has the gate
+  const T* slot_gate = nullptr;  // [M], the gate that has a value a slot
   Normalize normalize = Normalize::kToken;
 };
 
 // Gradients of a token's inputs, zero when an adjoint gets them.
 template <typename T>
 struct ReferenceGrad {
-  T *dq, *dk, *dv, *dmu_slots;
-  T dgamma = 0, dmu = 0, dlam = 0, digate = 0, dfgate = 0;
+  T *dq, *dk, *dv, *dslot_gate;
+  T dgates[kMaxGates] = {};
 };
 
 template <typename T>
@@ -48,7 +48,6 @@ struct ReferenceRule {
   // it.
   void (*adjoint)(const ReferenceToken<T>& x, const T* S, const T* dS_new, const T* dy, T* dS,
                   ReferenceGrad<T>& g) = nullptr;
-  bool slot_mu = false;  // mu has a value a slot
 };
 
 // States a rule that the library does not have. Throws Error when the name is taken. Not thread-safe.

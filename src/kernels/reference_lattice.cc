@@ -16,8 +16,6 @@
 namespace lattice::kernels {
 namespace {
 
-enum class Objective { kDec, kEnc, kSim };
-
 template <typename T>
 constexpr T kEps2 = T(1e-12);
 
@@ -49,8 +47,9 @@ T Soft(T z, T threshold) {
 template <typename T>
 T Denominator(const ReferenceToken<T>& x, const Named<T>& f, int64_t i) {
   if (x.normalize == Normalize::kNone) return f.s[i];
-  if (x.shrinks) return std::sqrt(Dot(f.Z[i], f.Z[i], x.D) + kEps2<T>);
-  return std::sqrt(x.mu * x.mu * f.s[i] * f.s[i] + x.gamma * x.gamma * f.dsq[i]);
+  if (x.given[kLamGate]) return std::sqrt(Dot(f.Z[i], f.Z[i], x.D) + kEps2<T>);
+  return std::sqrt(x.gates[kMuGate] * x.gates[kMuGate] * f.s[i] * f.s[i] +
+                   x.gates[kGammaGate] * x.gates[kGammaGate] * f.dsq[i]);
 }
 
 template <Objective kObjective, typename T>
@@ -70,8 +69,8 @@ Named<T> Compute(const ReferenceToken<T>& x, const Matrix<T>& S) {
     for (int64_t j = 0; j < D; ++j) {
       f.U[i][j] = f.h[j] - f.a[i] * f.Phi[i][j];
       f.Delta[i][j] = f.ch[i] * f.U[i][j];
-      f.Z[i][j] = x.mu * S[i][j] - x.gamma * f.Delta[i][j];
-      if (x.shrinks) f.Z[i][j] = Soft(f.Z[i][j], x.gamma * x.lam);
+      f.Z[i][j] = x.gates[kMuGate] * S[i][j] - x.gates[kGammaGate] * f.Delta[i][j];
+      if (x.given[kLamGate]) f.Z[i][j] = Soft(f.Z[i][j], x.gates[kGammaGate] * x.gates[kLamGate]);
     }
     f.den[i] = Denominator(x, f, i);
     f.beta[i] = f.s[i] / f.den[i];
@@ -109,27 +108,27 @@ struct NamedGrad {
 template <typename T>
 void RescaleAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<T>& dS_new, NamedGrad<T>& b,
                     ReferenceGrad<T>& g) {
-  const T mu = x.mu, gamma = x.gamma;
+  const T mu = x.gates[kMuGate], gamma = x.gates[kGammaGate];
   for (int64_t i = 0; i < x.M; ++i) {
     const T s = f.s[i], a = f.a[i], ch = f.ch[i], den = f.den[i], beta = f.beta[i];
     for (int64_t j = 0; j < x.D; ++j) b.dZ[i][j] = beta * dS_new[i][j];
     if (x.normalize == Normalize::kNone) continue;
     const T dbeta = Dot(dS_new[i], f.Z[i], x.D);
     b.ds[i] += dbeta / den;
-    if (x.shrinks) {
+    if (x.given[kLamGate]) {
       for (int64_t j = 0; j < x.D; ++j) b.dZ[i][j] -= dbeta * s / (den * den) * f.Z[i][j] / den;
       continue;
     }
     const T dd = T(-0.5) * dbeta * beta / (den * den);
     b.ds[i] += 2 * mu * mu * s * dd;
-    g.dmu += 2 * mu * dd * s * s;
-    g.dgamma += 2 * gamma * dd * f.dsq[i];
+    g.dgates[kMuGate] += 2 * mu * dd * s * s;
+    g.dgates[kGammaGate] += 2 * gamma * dd * f.dsq[i];
     const T e = f.dsq[i] > 0 ? gamma * gamma * dd : T(0);
     b.dch[i] += 2 * ch * (f.hh - a * a) * e;
     b.da[i] -= 2 * a * ch * ch * e;
     for (int64_t j = 0; j < x.D; ++j) b.dh[j] += 2 * f.h[j] * ch * ch * e;
   }
-  if (!x.shrinks) return;
+  if (!x.given[kLamGate]) return;
   T dthreshold = 0;
   for (int64_t i = 0; i < x.M; ++i) {
     for (int64_t j = 0; j < x.D; ++j) {
@@ -138,8 +137,8 @@ void RescaleAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<
       dthreshold -= z > 0 ? b.dZ[i][j] : z < 0 ? -b.dZ[i][j] : T(0);
     }
   }
-  g.dgamma += dthreshold * x.lam;
-  g.dlam += dthreshold * gamma;
+  g.dgates[kGammaGate] += dthreshold * x.gates[kLamGate];
+  g.dgates[kLamGate] += dthreshold * gamma;
 }
 
 // Z = mu S - gamma Delta, Delta_i = ch_i U_i, U_i = h - a_i Phi_i, a_i = <Phi_i, h>
@@ -148,10 +147,10 @@ void UpdateAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<T
                    Matrix<T>& dS, ReferenceGrad<T>& g) {
   for (int64_t i = 0; i < x.M; ++i) {
     for (int64_t j = 0; j < x.D; ++j) {
-      const T dZ = b.dZ[i][j], dDelta = -x.gamma * dZ, dU = f.ch[i] * dDelta;
-      g.dmu += dZ * S[i][j];
-      g.dgamma -= dZ * f.Delta[i][j];
-      dS[i][j] += x.mu * dZ;
+      const T dZ = b.dZ[i][j], dDelta = -x.gates[kGammaGate] * dZ, dU = f.ch[i] * dDelta;
+      g.dgates[kMuGate] += dZ * S[i][j];
+      g.dgates[kGammaGate] -= dZ * f.Delta[i][j];
+      dS[i][j] += x.gates[kMuGate] * dZ;
       b.dch[i] += dDelta * f.U[i][j];
       b.dh[j] += dU;
       b.da[i] -= dU * f.Phi[i][j];

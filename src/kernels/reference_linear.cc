@@ -8,15 +8,18 @@
 namespace lattice::kernels {
 namespace {
 
-// mu_i: a value a slot, or the token's one (1 where the rule has no mu).
-template <typename T>
-T Mu(const ReferenceToken<T>& x, int64_t i) {
-  return x.mu_slots != nullptr ? x.mu_slots[i] : x.mu;
+// The places of the gates: mu is the only one of the linear memories; the delta rules have gamma before it.
+constexpr int kOnlyMu = 0, kGamma = 0, kMu = 1;
+
+// mu_i, mu being the gate at kPlace: a value a slot, or the token's one (1 where the memory has no mu).
+template <int kPlace, typename T>
+T MuOf(const ReferenceToken<T>& x, int64_t i) {
+  return x.slot_gate != nullptr ? x.slot_gate[i] : x.gates[kPlace];
 }
 
-template <typename T>
+template <int kPlace, typename T>
 void AddMuGrad(const ReferenceToken<T>& x, int64_t i, T dmu, ReferenceGrad<T>& g) {
-  (x.mu_slots != nullptr ? g.dmu_slots[i] : g.dmu) += dmu;
+  (x.slot_gate != nullptr ? g.dslot_gate[i] : g.dgates[kPlace]) += dmu;
 }
 
 template <typename T>
@@ -41,7 +44,7 @@ template <typename T>
 Matrix<T> Outer(const ReferenceToken<T>& x, const Matrix<T>& S) {
   Matrix<T> S_new(x.M, x.D);
   for (int64_t i = 0; i < x.M; ++i) {
-    for (int64_t j = 0; j < x.D; ++j) S_new[i][j] = Mu(x, i) * S[i][j] + x.k[i] * x.v[j];
+    for (int64_t j = 0; j < x.D; ++j) S_new[i][j] = MuOf<kOnlyMu>(x, i) * S[i][j] + x.k[i] * x.v[j];
   }
   return S_new;
 }
@@ -51,11 +54,11 @@ Matrix<T> OuterAdjoint(const ReferenceToken<T>& x, const Matrix<T>& S, const Mat
                        ReferenceGrad<T>& g) {
   Matrix<T> dS(x.M, x.D);
   for (int64_t i = 0; i < x.M; ++i) {
-    AddMuGrad(x, i, Dot(G[i], S[i], x.D), g);
+    AddMuGrad<kOnlyMu>(x, i, Dot(G[i], S[i], x.D), g);
     for (int64_t j = 0; j < x.D; ++j) {
       g.dk[i] += G[i][j] * x.v[j];
       g.dv[j] += x.k[i] * G[i][j];
-      dS[i][j] = Mu(x, i) * G[i][j];
+      dS[i][j] = MuOf<kOnlyMu>(x, i) * G[i][j];
     }
   }
   return dS;
@@ -74,7 +77,8 @@ Matrix<T> Delta(const ReferenceToken<T>& x, const Matrix<T>& S) {
   const Vector<T> e = Error(x, S);
   Matrix<T> S_new(x.M, x.D);
   for (int64_t i = 0; i < x.M; ++i) {
-    for (int64_t j = 0; j < x.D; ++j) S_new[i][j] = Mu(x, i) * S[i][j] - x.gamma * x.k[i] * e[j];
+    for (int64_t j = 0; j < x.D; ++j)
+      S_new[i][j] = MuOf<kMu>(x, i) * S[i][j] - x.gates[kGamma] * x.k[i] * e[j];
   }
   return S_new;
 }
@@ -86,12 +90,12 @@ Matrix<T> DeltaAdjoint(const ReferenceToken<T>& x, const Matrix<T>& S, const Mat
   Vector<T> de(x.D);
   Matrix<T> dS(x.M, x.D);
   for (int64_t i = 0; i < x.M; ++i) {
-    AddMuGrad(x, i, Dot(G[i], S[i], x.D), g);
+    AddMuGrad<kMu>(x, i, Dot(G[i], S[i], x.D), g);
     for (int64_t j = 0; j < x.D; ++j) {
-      g.dgamma -= x.k[i] * e[j] * G[i][j];
-      g.dk[i] -= x.gamma * e[j] * G[i][j];
-      de[j] -= x.gamma * x.k[i] * G[i][j];
-      dS[i][j] = Mu(x, i) * G[i][j];
+      g.dgates[kGamma] -= x.k[i] * e[j] * G[i][j];
+      g.dk[i] -= x.gates[kGamma] * e[j] * G[i][j];
+      de[j] -= x.gates[kGamma] * x.k[i] * G[i][j];
+      dS[i][j] = MuOf<kMu>(x, i) * G[i][j];
     }
   }
   const Vector<T> S_de = RowDots(S, de.data());
@@ -105,7 +109,7 @@ Matrix<T> DeltaAdjoint(const ReferenceToken<T>& x, const Matrix<T>& S, const Mat
 template <typename T>
 Matrix<T> Erased(const ReferenceToken<T>& x, const Matrix<T>& S) {
   Matrix<T> R = S;
-  AddOuter(-x.gamma, x.k, Mix(x.k, S).data(), R);
+  AddOuter(-x.gates[kGamma], x.k, Mix(x.k, S).data(), R);
   return R;
 }
 
@@ -114,7 +118,8 @@ Matrix<T> GatedDelta(const ReferenceToken<T>& x, const Matrix<T>& S) {
   const Matrix<T> R = Erased(x, S);
   Matrix<T> S_new(x.M, x.D);
   for (int64_t i = 0; i < x.M; ++i) {
-    for (int64_t j = 0; j < x.D; ++j) S_new[i][j] = x.mu * R[i][j] + x.gamma * x.k[i] * x.v[j];
+    for (int64_t j = 0; j < x.D; ++j)
+      S_new[i][j] = x.gates[kMu] * R[i][j] + x.gates[kGamma] * x.k[i] * x.v[j];
   }
   return S_new;
 }
@@ -128,12 +133,12 @@ Matrix<T> GatedDeltaAdjoint(const ReferenceToken<T>& x, const Matrix<T>& S, cons
   Matrix<T> dS(x.M, x.D);
   for (int64_t i = 0; i < x.M; ++i) {
     for (int64_t j = 0; j < x.D; ++j) {
-      const T dR = x.mu * G[i][j];
-      g.dmu += G[i][j] * R[i][j];
-      g.dgamma += x.k[i] * x.v[j] * G[i][j] - x.k[i] * z[j] * dR;
-      g.dk[i] += x.gamma * x.v[j] * G[i][j] - x.gamma * z[j] * dR;
-      g.dv[j] += x.gamma * x.k[i] * G[i][j];
-      dz[j] -= x.gamma * x.k[i] * dR;
+      const T dR = x.gates[kMu] * G[i][j];
+      g.dgates[kMu] += G[i][j] * R[i][j];
+      g.dgates[kGamma] += x.k[i] * x.v[j] * G[i][j] - x.k[i] * z[j] * dR;
+      g.dk[i] += x.gates[kGamma] * x.v[j] * G[i][j] - x.gates[kGamma] * z[j] * dR;
+      g.dv[j] += x.gates[kGamma] * x.k[i] * G[i][j];
+      dz[j] -= x.gates[kGamma] * x.k[i] * dR;
       dS[i][j] = dR;
     }
   }
@@ -164,20 +169,20 @@ void Adjoint(const ReferenceToken<T>& x, const T* state, const T* dS_new, const 
 }
 
 template <typename T, UpdateFn<T> kUpdate, UpdateAdjointFn<T> kAdjoint>
-ReferenceRule<T> RuleOf(bool slot_mu) {
-  return {Step<T, kUpdate>, Adjoint<T, kUpdate, kAdjoint>, slot_mu};
+ReferenceRule<T> RuleOf() {
+  return {Step<T, kUpdate>, Adjoint<T, kUpdate, kAdjoint>};
 }
 
 }  // namespace
 
 template <typename T>
 void AddLinearReferences(ReferenceTable<T>& table) {
-  table["linear_attention"] = RuleOf<T, Outer<T>, OuterAdjoint<T>>(false);
-  table["mamba2"] = RuleOf<T, Outer<T>, OuterAdjoint<T>>(false);
-  table["gla"] = RuleOf<T, Outer<T>, OuterAdjoint<T>>(true);
-  table["deltanet"] = RuleOf<T, Delta<T>, DeltaAdjoint<T>>(false);
-  table["rwkv7"] = RuleOf<T, Delta<T>, DeltaAdjoint<T>>(true);
-  table["gated_deltanet"] = RuleOf<T, GatedDelta<T>, GatedDeltaAdjoint<T>>(false);
+  table["linear_attention"] = RuleOf<T, Outer<T>, OuterAdjoint<T>>();
+  table["mamba2"] = RuleOf<T, Outer<T>, OuterAdjoint<T>>();
+  table["gla"] = RuleOf<T, Outer<T>, OuterAdjoint<T>>();
+  table["deltanet"] = RuleOf<T, Delta<T>, DeltaAdjoint<T>>();
+  table["rwkv7"] = RuleOf<T, Delta<T>, DeltaAdjoint<T>>();
+  table["gated_deltanet"] = RuleOf<T, GatedDelta<T>, GatedDeltaAdjoint<T>>();
 }
 
 template void AddLinearReferences(ReferenceTable<float>&);

@@ -8,6 +8,9 @@
 namespace lattice::kernels {
 namespace {
 
+// The places of the gates: gamma of ttt, input and forget gate of mlstm.
+constexpr int kTttGamma = 0, kInput = 0, kForget = 1;
+
 // ttt:   z = k@S     s = sqrt(|z|^2 + eps^2)     zh = z/s     e = zh - v     p = <zh,e>
 //        u = (e - zh p)/s     S_new = S - gamma k u^T     eps = 1e-6
 template <typename T>
@@ -25,7 +28,7 @@ struct Ttt {
 
   Matrix<T> Updated(const ReferenceToken<T>& x, const Matrix<T>& S) const {
     Matrix<T> S_new = S;
-    AddOuter(-x.gamma, x.k, u.data(), S_new);
+    AddOuter(-x.gates[kTttGamma], x.k, u.data(), S_new);
     return S_new;
   }
 };
@@ -69,12 +72,12 @@ void TttAdjoint(const ReferenceToken<T>& x, const T* state, const T* dstate_new,
 
   const Vector<T> G_u = RowDots(G, f.u.data());
   Vector<T> du = Mix(x.k, G);
-  for (T& value : du) value *= -x.gamma;
+  for (T& value : du) value *= -x.gates[kTttGamma];
   const Vector<T> dz = TttReadAdjoint(x, f, du, g);
   const Vector<T> S_dz = RowDots(S, dz.data());
   for (int64_t i = 0; i < x.M; ++i) {
-    g.dgamma -= x.k[i] * G_u[i];
-    g.dk[i] += S_dz[i] - x.gamma * G_u[i];
+    g.dgates[kTttGamma] -= x.k[i] * G_u[i];
+    g.dk[i] += S_dz[i] - x.gates[kTttGamma] * G_u[i];
   }
   AddOuter(T(1), x.k, dz.data(), G);
   G.CopyTo(dstate);
@@ -91,10 +94,10 @@ struct Mlstm {
 
   Mlstm(const ReferenceToken<T>& x, const T* state)
       : kh(x.k, x.k + x.M), n(state + x.M * x.D, state + x.M * x.D + x.M), S(x.M, x.D, state) {
-    kept = -std::log1p(std::exp(-x.fgate)) + state[x.M * x.D + x.M];
-    m = std::max(kept, x.igate);
+    kept = -std::log1p(std::exp(-x.gates[kForget])) + state[x.M * x.D + x.M];
+    m = std::max(kept, x.gates[kInput]);
     fe = std::exp(kept - m);
-    ie = std::exp(x.igate - m);
+    ie = std::exp(x.gates[kInput] - m);
     for (int64_t i = 0; i < x.M; ++i) {
       kh[i] /= std::sqrt(static_cast<T>(x.M));
       n[i] = fe * n[i] + ie * kh[i];
@@ -149,10 +152,10 @@ void MlstmAdjoint(const ReferenceToken<T>& x, const T* state, const T* dstate_ne
   }
 
   dm_new -= dfe * f.fe + die * f.ie;
-  const bool from_forget = f.kept >= x.igate;
+  const bool from_forget = f.kept >= x.gates[kInput];
   const T dkept = dfe * f.fe + (from_forget ? dm_new : T(0));
-  g.digate += die * f.ie + (from_forget ? T(0) : dm_new);
-  g.dfgate += dkept / (1 + std::exp(x.fgate));
+  g.dgates[kInput] += die * f.ie + (from_forget ? T(0) : dm_new);
+  g.dgates[kForget] += dkept / (1 + std::exp(x.gates[kForget]));
   dstate[M * D + M] = dkept;
 }
 

@@ -1,43 +1,32 @@
-// Every recurrent rule the kernels can compute, by name.
+// Every memory there is, by name.
 #ifndef LATTICE_KERNELS_REGISTRY_H_
 #define LATTICE_KERNELS_REGISTRY_H_
 
-#include <string>
-#include <vector>
+#include <deque>
+#include <span>
+#include <string_view>
 
-#include "kernels/kernel_set.h"
+#include "base/export.h"
+#include "kernels/memory.h"
 
 namespace lattice::kernels {
 
-// The gates a rule takes, as bits. kGamma, kMu, kInput, kForget: [B,T,H]; kSlotMu: [B,T,H,M].
-enum Gate : unsigned { kGamma = 1, kMu = 2, kSlotMuGate = 4, kInput = 8, kForget = 16 };
+// In the order in which they are listed to users. References stay valid.
+const std::deque<Memory>& Memories();
+std::span<const std::string_view> MemoryNames();
 
-struct RuleInfo {
-  std::string name;
-  unsigned gates = 0;           // required
-  unsigned optional_gates = 0;  // may be left out
-  bool zero_state = true;       // a sequence may start from zeros
-  bool vector_state = false;    // beside S [M,D] the state holds n [M] and m, one after the other
-  KernelSet kernels;
-  KernelSet shrink_kernels;  // with l1 shrinkage (lam); null where a rule has none
+// Adds a memory that the library does not have. Throws Error, and adds nothing, when the name is taken, a
+// kernel is missing or the description contradicts itself. Call it before other threads look at the memories.
+void RegisterMemory(MemoryInfo info, const KernelSet& kernels, const KernelSet& shrink_kernels = {});
 
-  // Elements of a head's state; Int may be symbolic.
-  template <typename Int>
-  Int StateSize(const Int& slots, const Int& width) const {
-    return vector_state ? slots * width + slots + 1 : slots * width;
-  }
-};
+// Throws Error with the nearest name and all names when there is no such memory.
+const Memory& FindMemory(std::string_view name);
+// The memory of the Lattice family with that objective.
+const Memory& FindMemory(Objective objective);
 
-// In the order in which they are listed to users.
-const std::vector<RuleInfo>& Rules();
-
-// Adds a rule that the library does not have (docs/adding-a-memory.md). Throws Error when the name is taken
-// or a kernel is missing. Call it at the start of the program: other threads must not look at the rules
-// meanwhile, and references to rules obtained before do not stay valid.
-void RegisterRule(RuleInfo rule);
-
-// The rule of that name. Throws Error that names the known ones.
-const RuleInfo& FindRule(const std::string& name);
+// The table itself. A program may contain this library twice, by itself and inside liblattice_ops.so; because
+// this symbol is visible, both use the program's.
+LATTICE_EXPORT std::deque<Memory>& MemoryTable();
 
 }  // namespace lattice::kernels
 

@@ -9,14 +9,13 @@
 namespace lattice::kernels {
 namespace {
 
-unsigned GatesOf(const Variant& variant) {
-  const RuleInfo& rule = FindRule(variant.rule);
-  return rule.gates | (variant.mu ? rule.optional_gates : 0);
+bool Has(const Variant& variant, const GateInfo& gate) {
+  return gate.role == GateRole::kShrink ? variant.shrinks : gate.required || variant.optional;
 }
 
 // How many tokens of a sequence the forward pass of a variant notes.
 int64_t NotedOf(const Variant& variant, const Shape& shape, int64_t length) {
-  const int64_t state_size = FindRule(variant.rule).StateSize(shape.M, shape.D);
+  const int64_t state_size = FindMemory(variant.rule).StateSize(shape.M, shape.D);
   return length - NotedFrom(length, state_size, KernelsOf(variant).notes.Of(shape.M, shape.D));
 }
 
@@ -84,18 +83,35 @@ class Filler {
   uint64_t seed_, stream_ = 0;
 };
 
+template <typename T>
+void FillGate(const Variant& variant, const GateInfo& gate, Filler& fill, Tensor<T>& x) {
+  const bool keeps_lengths = variant.normalize == Normalize::kToken;
+  if (gate.form == GateForm::kLinear) return fill.Normal(x);
+  if (gate.per_slot) return fill.Uniform(0, 1, x);
+  switch (gate.role) {
+    case GateRole::kForget:
+      return fill.Uniform(keeps_lengths ? 0.5 : 0.97, 1, x);
+    case GateRole::kShrink:
+      return fill.Uniform(0.002, 0.006, x);
+    case GateRole::kWrite:
+    case GateRole::kOther:
+      return fill.Uniform(0.05, 0.7, x);
+  }
+}
+
 }  // namespace
 
 std::vector<Variant> VariantsOf(const std::string& name) {
-  const RuleInfo& rule = FindRule(name);
-  const bool shrinks = rule.shrink_kernels.forward_f32 != nullptr;
+  const Memory& memory = FindMemory(name);
+  bool has_optional = false;
+  for (const GateInfo& gate : memory.gates) has_optional |= !gate.required && gate.role != GateRole::kShrink;
   std::vector<Variant> variants;
-  for (const bool mu : {true, false}) {
-    for (const bool lam : {false, true}) {
+  for (const bool optional : {true, false}) {
+    for (const bool shrinks : {false, true}) {
       for (const Normalize normalize : {Normalize::kToken, Normalize::kNone}) {
-        const bool offered = (mu || rule.optional_gates != 0) && (!lam || shrinks) &&
-                             (normalize == Normalize::kToken || shrinks);
-        if (offered) variants.push_back({name, mu, lam, normalize});
+        const bool offered = (optional || has_optional) && (!shrinks || memory.Shrinks()) &&
+                             (normalize == Normalize::kToken || memory.objective.has_value());
+        if (offered) variants.push_back({name, optional, shrinks, normalize});
       }
     }
   }
@@ -103,8 +119,8 @@ std::vector<Variant> VariantsOf(const std::string& name) {
 }
 
 std::string Text(const Variant& v) {
-  return v.rule + (v.normalize == Normalize::kToken ? " token" : " none") + (v.mu ? " mu" : "") +
-         (v.lam ? " lam" : "");
+  return v.rule + (v.normalize == Normalize::kToken ? " token" : " none") + (v.optional ? " optional" : "") +
+         (v.shrinks ? " shrinks" : "");
 }
 
 std::string Text(const Shape& s) {
@@ -123,13 +139,15 @@ void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>
 
 std::vector<std::string> RuleNames() {
   std::vector<std::string> names;
-  for (const RuleInfo& rule : Rules()) names.push_back(rule.name);
+  for (const Memory& memory : Memories()) {
+    if (!memory.attention) names.push_back(memory.name);
+  }
   return names;
 }
 
 template <typename T>
 Problem<T> Case<T>::Describe() const {
-  const auto view = [&](const char* name) {
+  const auto view = [&](const std::string& name) {
     const auto found = in.find(name);
     return found == in.end() ? View<const T>{} : found->second.view();
   };
@@ -140,8 +158,8 @@ Problem<T> Case<T>::Describe() const {
   p.count = static_cast<int64_t>(sequences.size());
   p.normalize = variant.normalize;
   p.q = view("q"), p.k = view("k"), p.v = view("v");
-  p.gamma = view("gamma"), p.mu = view("mu"), p.lam = view("lam");
-  p.igate = view("igate"), p.fgate = view("fgate");
+  const std::vector<GateInfo>& gates = FindMemory(variant.rule).gates;
+  for (size_t i = 0; i < gates.size(); ++i) p.gates[i] = view(gates[i].name);
   p.state = in.at("state").data();
   return p;
 }
@@ -161,16 +179,11 @@ Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed) {
   fill.Lengths(M, 1, 1, 1, c.in["k"]);
   fill.Normal(c.in["v"] = tensor(D));
   fill.Lengths(D, 1, 0.5, 1, c.in["v"]);
-  const unsigned gates = GatesOf(variant);
-  if (gates & kGamma) fill.Uniform(0.05, 0.7, c.in["gamma"] = tensor(1));
-  if ((gates & kMu) && variant.normalize == Normalize::kToken) fill.Uniform(0.5, 1, c.in["mu"] = tensor(1));
-  if ((gates & kMu) && variant.normalize == Normalize::kNone) fill.Uniform(0.97, 1, c.in["mu"] = tensor(1));
-  if (gates & kSlotMuGate) fill.Uniform(0, 1, c.in["mu"] = tensor(M));
-  if (gates & kInput) fill.Normal(c.in["igate"] = tensor(1));
-  if (gates & kForget) fill.Normal(c.in["fgate"] = tensor(1));
-  if (variant.lam) fill.Uniform(0.002, 0.006, c.in["lam"] = tensor(1));
+  for (const GateInfo& gate : FindMemory(variant.rule).gates) {
+    if (Has(variant, gate)) FillGate(variant, gate, fill, c.in[gate.name] = tensor(gate.per_slot ? M : 1));
+  }
 
-  const Tensor<T> state(shape.N, 1, H, FindRule(variant.rule).StateSize(M, D), Layout::kDense);
+  const Tensor<T> state(shape.N, 1, H, FindMemory(variant.rule).StateSize(M, D), Layout::kDense);
   fill.Normal(c.in["state"] = state);
   fill.Lengths(D, M, 0.5, 1.5, c.in["state"]);
   fill.Normal(c.dy = tensor(D));
@@ -209,7 +222,7 @@ ForwardProblem<T> DescribeForward(const Case<T>& c, Results<T>& r) {
 
 template <typename T>
 BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r) {
-  const auto view = [&](const char* name) {
+  const auto view = [&](const std::string& name) {
     const auto found = r.grads.find(name);
     return found == r.grads.end() ? View<T>{} : found->second.view();
   };
@@ -220,15 +233,15 @@ BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r) {
   p.dy = c.dy.view();
   p.dstate_out = c.dstate_out.data();
   p.dq = view("q"), p.dk = view("k"), p.dv = view("v");
-  p.dgamma = view("gamma"), p.dmu = view("mu"), p.dlam = view("lam");
-  p.digate = view("igate"), p.dfgate = view("fgate");
+  const std::vector<GateInfo>& gates = FindMemory(c.variant.rule).gates;
+  for (size_t i = 0; i < gates.size(); ++i) p.dgates[i] = view(gates[i].name);
   p.dstate = r.grads.at("state").data();
   return p;
 }
 
 const KernelSet& KernelsOf(const Variant& variant) {
-  const RuleInfo& rule = FindRule(variant.rule);
-  return variant.lam ? rule.shrink_kernels : rule.kernels;
+  const Memory& memory = FindMemory(variant.rule);
+  return variant.shrinks ? memory.shrink_kernels : memory.kernels;
 }
 
 template <typename T>

@@ -29,10 +29,11 @@ struct Shape {
   Layout layout = Layout::kDense;
 };
 
-// A rule with one choice of everything that is optional in it.
+// A memory with one choice of everything that is optional in it.
 struct Variant {
   std::string rule;
-  bool mu = false, lam = false;
+  bool optional = false;  // has the gates that may be left out, but for
+  bool shrinks = false;   // the shrink gate
   Normalize normalize = Normalize::kToken;
 };
 
@@ -45,7 +46,7 @@ std::string Text(const Shape& shape);
 // Gives every sequence its place among the states and notes that a forward pass keeps.
 void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences);
 
-// Names of all rules, for INSTANTIATE_TEST_SUITE_P.
+// Names of all memories that have kernels, for INSTANTIATE_TEST_SUITE_P.
 std::vector<std::string> RuleNames();
 
 template <typename T>

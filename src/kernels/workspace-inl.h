@@ -74,12 +74,12 @@ HWY_NOINLINE T Residual(const T* slot, const T* h, size_t stride, T a, T inv) {
 }
 
 // One token's inputs: the caller's memory where it can be read in whole vectors, a padded copy elsewhere.
-// Gates a rule does not take keep their neutral values.
+// Gates that are left out are 1.
 template <typename T>
 struct Token {
   const T *q, *k, *v;
-  const T* mu_slots;  // per-slot forget gate
-  T gamma = 1, mu = 1, lam = 0, igate = 0, fgate = 0;
+  const T* slot_gate;  // the gate that has a value a slot
+  T gates[kMaxGates] = {1, 1, 1, 1};
 };
 
 // What the engine reads from the state for a token, what a rule makes of it, S_new = diag(A) S - B h^T, and
@@ -98,10 +98,10 @@ struct Step {
 // Gradients around one token: dA, dB, dh come in; the rule completes the others.
 template <typename T>
 struct StepGrad {
-  T *dA, *dB, *dh;              // of the step; a rule may go on in dh
-  T *dq, *dk, *dv, *dmu_slots;  // of the inputs
-  T *P, *dz, *E;                // terms of the old state's gradient, see Push
-  T dgamma, dmu, dlam, digate, dfgate;
+  T *dA, *dB, *dh;               // of the step; a rule may go on in dh
+  T *dq, *dk, *dv, *dslot_gate;  // of the inputs
+  T *P, *dz, *E;                 // terms of the old state's gradient, see Push
+  T dgates[kMaxGates];
 };
 
 template <typename T>
@@ -123,7 +123,7 @@ class Workspace {
   // Two tokens: on the way back a token's gradient is finished together with the reading of the one before.
   Token<T> tokens[2];
   struct {
-    T *q, *k, *v, *mu_slots;
+    T *q, *k, *v, *slot_gate;
   } copies[2];
   T *y, *dy;
   T* ones;

@@ -8,7 +8,7 @@
 #include "io/file.h"
 #include "io/sealed_json.h"
 #include "io/testing.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "model/tensors.h"
 
 namespace lattice::model {
@@ -27,7 +27,7 @@ ModelConfig Tiny(std::string_view mixer) {
 }
 
 TEST(Checkpoint, ConfigRoundTripsThroughJson) {
-  for (const MixerInfo& mixer : Mixers()) {
+  for (const kernels::Memory& mixer : kernels::Memories()) {
     const ModelConfig config = Tiny(mixer.name);
     EXPECT_EQ(ModelFromJson(ModelToJson(config), "config.json"), config) << mixer.name;
   }
@@ -86,7 +86,7 @@ std::string CheckError(const ModelConfig& config, Change&& change) {
 
 TEST(Checkpoint, WeightsMustMatchTheConfig) {
   using Views = std::vector<io::TensorView>;
-  for (const MixerInfo& mixer : Mixers()) {
+  for (const kernels::Memory& mixer : kernels::Memories()) {
     EXPECT_EQ(CheckError(Tiny(mixer.name), [](Views&) {}), "no error") << mixer.name;
   }
   const ModelConfig config = Tiny("lattice_dec");

@@ -7,8 +7,8 @@
 #include "io/file.h"
 #include "io/project_files.h"
 #include "io/toml.h"
+#include "kernels/registry.h"
 #include "model/keys.h"
-#include "model/mixers.h"
 
 namespace lattice::model {
 
@@ -21,12 +21,12 @@ std::string Place(std::string_view source, int line, int column) {
 }
 
 void ValidateMixer(const ModelConfig& model) {
-  const MixerInfo& mixer = FindMixer(model.mixer);
-  const bool lattice = !mixer.objective.empty();
+  const kernels::Memory& memory = kernels::FindMemory(model.mixer);
+  const bool lattice = memory.objective.has_value();
   Check(lattice || model.method == Method::kExact,
         "[config] model.method can be chosen for lattice mixers only; ", model.mixer,
         " needs method = \"exact\"");
-  Check(lattice || model.lam == 0, "[config] model.lam is for lattice mixers only; ", model.mixer,
+  Check(memory.Shrinks() || model.lam == 0, "[config] model.lam is for lattice mixers only; ", model.mixer,
         " needs lam = 0");
   Check(model.method != Method::kExact || model.chunk == 1, "[config] model.chunk is ", model.chunk,
         " but the exact recurrence has no chunks; set model.method to linear1 or linear2, or chunk to 1");
@@ -37,12 +37,13 @@ void ValidateMixer(const ModelConfig& model) {
         " but sweeps refine linear2 only; set model.method to linear2, or sweeps to 1");
   Check(model.lam == 0 || model.method == Method::kExact,
         "[config] model.lam needs the exact recurrence; set model.method to exact, or lam to 0");
-  Check(!mixer.needs_state || model.state_init != StateInit::kZeros, "[config] ", model.mixer,
+  Check(memory.zeros == kernels::ZeroStart::kValid || model.state_init != StateInit::kZeros, "[config] ",
+        model.mixer,
         " cannot start from a zero state; set model.state_init to sphere, aligned, normal or auto");
 }
 
 void ValidateRope(const ModelConfig& model) {
-  const bool attention = FindMixer(model.mixer).attention;
+  const bool attention = kernels::FindMemory(model.mixer).attention;
   const int64_t rotated = attention ? model.HeadDim() : model.Slots();
   Check(!(attention || model.rope_period > 0) || rotated % 2 == 0,
         "[config] rotary positions need an even number of ", attention ? "features per head" : "slots",

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/problem.h"
+
 namespace lattice::model {
 
 // A larger file is no configuration.
@@ -22,7 +24,7 @@ inline constexpr size_t kMaxConfigBytes = 1 << 20;
 enum class VectorNorm { kNone, kL2, kScale };
 enum class Activation { kNone, kSilu };
 enum class StateInit { kAuto, kSphere, kNormal, kZeros, kAligned };
-enum class Normalize { kToken, kChunk, kNone };
+using kernels::Normalize;
 enum class Method { kExact, kLinear1, kLinear2 };
 enum class Precision { kAuto, kFp32, kBf16 };
 enum class SpikePolicy { kOff, kSkip, kRollback };

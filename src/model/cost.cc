@@ -2,23 +2,26 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "model/tensors.h"
 
 namespace lattice::model {
 namespace {
 
 std::vector<StateTensor> BlockStates(const ModelConfig& config, int64_t context) {
-  const MixerInfo& mixer = FindMixer(config.mixer);
+  const kernels::Memory& memory = kernels::FindMemory(config.mixer);
   const int64_t heads = config.heads, slots = config.Slots(), head_dim = config.HeadDim();
-  if (mixer.attention) return {{"keys", {context, heads, head_dim}}, {"values", {context, heads, head_dim}}};
+  if (memory.attention) return {{"keys", {context, heads, head_dim}}, {"values", {context, heads, head_dim}}};
   const int64_t tail = config.conv_width - 1;
   std::vector<StateTensor> states = {{"pre_conv", {tail, config.width}}, {"conv_qk", {tail, heads * slots}}};
-  if (mixer.conv_v) states.push_back({"conv_v", {tail, config.width}});
+  if (memory.conv_v) states.push_back({"conv_v", {tail, config.width}});
   states.push_back({"state", {heads, slots, head_dim}});
-  if (mixer.exponential_gates) {
-    states.push_back({"normalizer", {heads, slots}});
-    states.push_back({"max", {heads}});
+  for (const kernels::StatePart& part : memory.beside) {
+    if (part.per_slot) {
+      states.push_back({part.name, {heads, slots}});
+    } else {
+      states.push_back({part.name, {heads}});
+    }
   }
   return states;
 }
@@ -52,7 +55,7 @@ int64_t StateBytes(const ModelConfig& config, int64_t context) {
 }
 
 Flops FlopsPerToken(const ModelConfig& config, int64_t context) {
-  const MixerInfo& mixer = FindMixer(config.mixer);
+  const kernels::Memory& memory = kernels::FindMemory(config.mixer);
   const ParameterCounts counts = CountParameters(config);
   const int64_t lookup = config.tie_embedding ? 0 : config.vocab_size * config.width;
   Flops flops;
@@ -60,7 +63,8 @@ Flops FlopsPerToken(const ModelConfig& config, int64_t context) {
   const int64_t cells = config.heads * config.Slots() * config.HeadDim();
   // Position t of T attends to t tokens: (T + 1) / 2 on average, a product with keys and one with values
   // each.
-  const int64_t per_block = mixer.attention ? 2 * config.width * (context + 1) : mixer.flops_per_cell * cells;
+  const int64_t per_block =
+      memory.attention ? 2 * config.width * (context + 1) : memory.flops_per_cell * cells;
   flops.mixer = CheckedMul(config.layers, per_block, "arithmetic of a token");
   return flops;
 }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "io/safetensors.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "model/tensors.h"
 
 namespace lattice::model {
@@ -34,7 +34,7 @@ TEST(Cost, StatesOfEachKind) {
 }
 
 TEST(Cost, OnlyTheTransformersStateGrows) {
-  for (const MixerInfo& mixer : Mixers()) {
+  for (const kernels::Memory& mixer : kernels::Memories()) {
     SCOPED_TRACE(mixer.name);
     const ModelConfig config = Small(mixer.name);
     EXPECT_EQ(StateBytes(config, 10) == StateBytes(config, 1000), !mixer.attention);

@@ -41,8 +41,8 @@ void CheckRange(const Key& key, double number, std::string_view shown, std::stri
 void CheckChoice(const Key& key, const std::string& word, std::string_view place) {
   const auto choices = key.choices();
   Check(std::find(choices.begin(), choices.end(), word) != choices.end(), "[config] ", place, ": unknown ",
-        key.section, ".", key.name, " \"", word, "\"", DidYouMean(word, choices),
-        " Valid: ", Joined(choices));
+        key.section, ".", key.name, " \"", word, "\"", DidYouMean(word, choices), " Valid: ", Joined(choices),
+        key.hint);
 }
 
 // 1_000_000 as TOML writes it: digits may be grouped by single underscores.

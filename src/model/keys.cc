@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::model {
 namespace {
@@ -118,9 +118,10 @@ constexpr Key Option(std::string_view name, std::string_view help, Range range =
   return key;
 }
 
-constexpr Key WithChoices(Key key, std::span<const std::string_view> (*choices)()) {
+constexpr Key WithChoices(Key key, std::span<const std::string_view> (*choices)(), std::string_view hint) {
   key.type = KeyType::kChoice;
   key.choices = choices;
+  key.hint = hint;
   return key;
 }
 
@@ -129,7 +130,8 @@ using Train = TrainConfig;
 using Data = DataConfig;
 
 constexpr Key kKeys[] = {
-    WithChoices(Option<&Model::mixer>("mixer", "the sequence memory of every block"), &MixerNames),
+    WithChoices(Option<&Model::mixer>("mixer", "the sequence memory of every block"), &kernels::MemoryNames,
+                "; a memory of your own comes with --plugin"),
     Option<&Model::vocab_size>("vocab_size", "number of token ids; 0: that of the tokenizer", kCount),
     Option<&Model::layers>("layers", "number of blocks", {1, 4096}),
     Option<&Model::width>("width", "model width C", {1, 65536}),

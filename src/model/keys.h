@@ -29,6 +29,7 @@ struct Key {
   // A kChoice is exchanged as text. `set` takes a value of the key's own type that has passed CheckValue().
   Value (*get)(const Config&);
   void (*set)(Config&, const Value&);
+  std::string_view hint = {};  // what to do about a word that is no choice
 };
 
 // All keys, section by section.

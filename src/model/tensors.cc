@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::model {
 namespace {
@@ -21,7 +21,7 @@ class Builder {
  public:
   explicit Builder(const ModelConfig& config)
       : config_(config),
-        mixer_(FindMixer(config.mixer)),
+        memory_(kernels::FindMemory(config.mixer)),
         width_(config.width),
         heads_(config.heads),
         slots_(config.heads * config.Slots()) {}
@@ -30,7 +30,7 @@ class Builder {
     Add("embed.weight", {config_.vocab_size, width_}, Part::kEmbedding, kDecay, Matrix());
     for (int64_t i = 0; i < config_.layers; ++i) {
       prefix_ = StrCat("blocks.", i, ".");
-      mixer_.attention ? AddAttention() : AddMemory();
+      memory_.attention ? AddAttention() : AddMemory();
       AddFeedForward();
     }
     prefix_.clear();
@@ -58,34 +58,41 @@ class Builder {
     Add(name + ".bias", {channels}, part, kNoDecay, kZero);
   }
 
-  // A gate with one value per head.
-  void AddGate(const std::string& name, Init bias) {
-    Add(name + ".weight", {heads_, width_}, Part::kMixer, kNoDecay, Matrix());
-    Add(name + ".bias", {heads_}, Part::kMixer, kNoDecay, bias);
+  Init GateBias(const kernels::GateInfo& gate) const {
+    if (gate.form == kernels::GateForm::kDecay) return kTimeSteps;
+    if (gate.role == kernels::GateRole::kWrite) return Bias(config_.gamma_bias);
+    if (gate.role == kernels::GateRole::kForget) return Bias(config_.mu_bias);
+    return Bias(gate.bias);
   }
 
-  void AddForgetGate() {
-    switch (mixer_.forget_gate) {
-      case ForgetGate::kNone:
+  void AddGate(const kernels::GateInfo& gate) {
+    using kernels::GateForm;
+    const std::string name = "mixer." + gate.name;
+    const auto add = [&](const std::string& suffix, std::vector<int64_t> shape, Init init) {
+      Add(name + suffix, std::move(shape), Part::kMixer, kNoDecay, init);
+    };
+    switch (gate.form) {
+      case GateForm::kNone:
         break;
-      case ForgetGate::kSigmoid:
-        AddGate("mixer.mu", Bias(config_.mu_bias));
+      case GateForm::kSigmoid:
+      case GateForm::kLinear:
+      case GateForm::kDecay:
+        add(".weight", {heads_, width_}, Matrix());
+        add(".bias", {heads_}, GateBias(gate));
         break;
-      case ForgetGate::kDecay:
-        AddGate("mixer.mu", kTimeSteps);
-        Add("mixer.log_decay", {heads_}, Part::kMixer, kNoDecay, kDecayRates);
-        break;
-      case ForgetGate::kSlots:
-        Add("mixer.mu_down.weight", {kSlotGateRank, width_}, Part::kMixer, kNoDecay, Matrix());
-        Add("mixer.mu_up.weight", {slots_, kSlotGateRank}, Part::kMixer, kNoDecay, Matrix());
-        Add("mixer.mu_up.bias", {slots_}, Part::kMixer, kNoDecay, Bias(config_.mu_bias));
+      case GateForm::kSlotSigmoid:
+        add("_down.weight", {kernels::kSlotGateRank, width_}, Matrix());
+        add("_up.weight", {slots_, kernels::kSlotGateRank}, Matrix());
+        add("_up.bias", {slots_}, GateBias(gate));
         break;
     }
+    if (gate.form == GateForm::kDecay) Add("mixer.log_decay", {heads_}, Part::kMixer, kNoDecay, kDecayRates);
   }
 
   Init StateValues() const {
     StateInit kind = config_.state_init;
-    if (kind == StateInit::kAuto) kind = mixer_.needs_state ? StateInit::kSphere : StateInit::kZeros;
+    if (kind == StateInit::kAuto)
+      kind = memory_.zeros == kernels::ZeroStart::kValid ? StateInit::kZeros : StateInit::kSphere;
     if (kind == StateInit::kSphere) return {InitKind::kSphere, 0, 0};
     // LayerNorm takes out what all features share, so with one head nothing is read before something is
     // written.
@@ -102,16 +109,11 @@ class Builder {
     AddConv("mixer.conv_q", slots_, Part::kMixer);
     AddConv("mixer.conv_k", slots_, Part::kMixer);
     Add("mixer.v.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
-    if (mixer_.conv_v) AddConv("mixer.conv_v", width_, Part::kMixer);
+    if (memory_.conv_v) AddConv("mixer.conv_v", width_, Part::kMixer);
     Add("mixer.gate.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
-    if (mixer_.write_gate) AddGate("mixer.gamma", Bias(config_.gamma_bias));
-    AddForgetGate();
-    if (mixer_.exponential_gates) {
-      AddGate("mixer.igate", Bias(config_.gamma_bias));
-      AddGate("mixer.fgate", Bias(config_.mu_bias));
-    }
-    if (mixer_.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne);
-    if (mixer_.learned_state) {
+    for (const kernels::GateInfo& gate : memory_.gates) AddGate(gate);
+    if (memory_.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne);
+    if (memory_.learned_state) {
       Add("mixer.state0", {heads_, config_.Slots(), config_.HeadDim()}, Part::kMixer, kNoDecay,
           StateValues());
     }
@@ -137,7 +139,7 @@ class Builder {
   }
 
   const ModelConfig& config_;
-  const MixerInfo& mixer_;
+  const kernels::Memory& memory_;
   const int64_t width_;
   const int64_t heads_;
   const int64_t slots_;  // of all heads

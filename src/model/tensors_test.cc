@@ -8,7 +8,7 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "io/testing.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::model {
 namespace {
@@ -131,7 +131,7 @@ TEST(Tensors, NamesOfATransformerBlock) {
 }
 
 TEST(Tensors, NamesAreUniqueAndOnlyMatricesAndConvolutionsDecay) {
-  for (const MixerInfo& mixer : Mixers()) {
+  for (const kernels::Memory& mixer : kernels::Memories()) {
     SCOPED_TRACE(mixer.name);
     ModelConfig config;
     config.mixer = mixer.name;
@@ -150,7 +150,7 @@ TEST(Tensors, NamesAreUniqueAndOnlyMatricesAndConvolutionsDecay) {
 // docs/checkpoint-format.md names every tensor there is, and none else.
 TEST(Tensors, AreTheDocumentedOnes) {
   std::set<std::string> expected, documented;
-  for (const MixerInfo& mixer : Mixers()) {
+  for (const kernels::Memory& mixer : kernels::Memories()) {
     ModelConfig config;
     config.mixer = mixer.name;
     config.vocab_size = 10;

@@ -4,78 +4,65 @@
 
 namespace lattice::nn {
 
-using model::ForgetGate;
+using kernels::GateForm;
 
 at::Tensor Gates::Projection::operator()(const at::Tensor& u) const { return at::linear(u, weight, bias); }
 
-Gates::Gates(const model::ModelConfig& config, const model::MixerInfo& mixer, const Lookup& parameter)
-    : mixer_(mixer), heads_(config.heads), slots_(config.Slots()) {
-  const auto projection = [&](const std::string& name) {
-    return Projection{parameter("mixer." + name + ".weight"), parameter("mixer." + name + ".bias")};
-  };
-  if (mixer.write_gate) gamma_ = projection("gamma");
-  if (mixer.exponential_gates) {
-    igate_ = projection("igate");
-    fgate_ = projection("fgate");
-  }
-  switch (mixer.forget_gate) {
-    case ForgetGate::kNone:
-      break;
-    case ForgetGate::kSigmoid:
-      mu_ = projection("mu");
-      break;
-    case ForgetGate::kDecay:
-      mu_ = projection("mu");
-      log_decay_ = parameter("mixer.log_decay");
-      break;
-    case ForgetGate::kSlots:
-      mu_ = projection("mu_up");
-      mu_down_ = parameter("mixer.mu_down.weight");
-      break;
+Gates::Gates(const model::ModelConfig& config, const kernels::MemoryInfo& memory, const Lookup& parameter)
+    : memory_(memory), heads_(config.heads), slots_(config.Slots()) {
+  for (const kernels::GateInfo& info : memory.gates) {
+    Gate& gate = gates_.emplace_back();
+    if (info.form == GateForm::kNone) continue;
+    const bool low = info.form == GateForm::kSlotSigmoid;
+    const std::string name = "mixer." + info.name, last = low ? name + "_up" : name;
+    gate.projection = {parameter(last + ".weight"), parameter(last + ".bias")};
+    if (low) gate.down = parameter(name + "_down.weight");
+    if (info.form == GateForm::kDecay) gate.log_decay = parameter("mixer.log_decay");
+    if (info.form == GateForm::kSigmoid) sigmoids_.push_back(gates_.size() - 1);
   }
 }
 
-void Gates::Forget(const at::Tensor& u, GateValues& out) const {
-  switch (mixer_.forget_gate) {
-    case ForgetGate::kNone:
+at::Tensor Gates::Make(size_t place, const at::Tensor& u, at::Tensor& step) const {
+  const Gate& gate = gates_[place];
+  switch (memory_.gates[place].form) {
+    case GateForm::kNone:
       break;
-    case ForgetGate::kSigmoid:
-      out.mu = at::sigmoid(mu_(u));
-      break;
-    case ForgetGate::kDecay:
-      out.step = at::softplus(mu_(u));
-      out.mu = at::exp(-at::exp(log_decay_) * out.step);
-      break;
-    case ForgetGate::kSlots: {
+    case GateForm::kSigmoid:
+      return at::sigmoid(gate.projection(u));
+    case GateForm::kLinear:
+      return gate.projection(u);
+    case GateForm::kDecay:
+      step = at::softplus(gate.projection(u));
+      return at::exp(-at::exp(gate.log_decay) * step);
+    case GateForm::kSlotSigmoid: {
       // sigmoid^(1/16) by its logarithm: no infinite slope where the sigmoid underflows.
-      const at::Tensor x = mu_(at::linear(u, mu_down_));
-      const at::Tensor mu = at::exp(at::log_sigmoid(x) * model::kSlotGatePower);
-      out.mu = mu.view({u.size(0), u.size(1), heads_, slots_});
-      break;
+      const at::Tensor x = gate.projection(at::linear(u, gate.down));
+      const at::Tensor value = at::exp(at::log_sigmoid(x) * kernels::kSlotGatePower);
+      return value.view({u.size(0), u.size(1), heads_, slots_});
     }
   }
+  return {};
 }
 
-// gamma and mu of the same form by one product: neither has columns enough for a good one.
-GateValues Gates::Both(const at::Tensor& u) const {
-  const at::Tensor gates =
-      at::sigmoid(at::linear(u, at::cat({gamma_.weight, mu_.weight}), at::cat({gamma_.bias, mu_.bias})));
-  GateValues out;
-  out.gamma = gates.narrow(-1, 0, heads_);
-  out.mu = gates.narrow(-1, heads_, heads_);
-  return out;
+void Gates::MakeSigmoids(const at::Tensor& u, GateValues& out) const {
+  std::vector<at::Tensor> weights, biases;
+  for (const size_t place : sigmoids_) {
+    weights.push_back(gates_[place].projection.weight);
+    biases.push_back(gates_[place].projection.bias);
+  }
+  const at::Tensor all = at::sigmoid(at::linear(u, at::cat(weights), at::cat(biases)));
+  for (size_t i = 0; i < sigmoids_.size(); ++i)
+    out.gates[sigmoids_[i]] = all.narrow(-1, static_cast<int64_t>(i) * heads_, heads_);
 }
 
 GateValues Gates::Forward(const at::Tensor& u) const {
-  if (mixer_.write_gate && mixer_.forget_gate == ForgetGate::kSigmoid && !mixer_.exponential_gates)
-    return Both(u);
   GateValues out;
-  if (mixer_.write_gate) out.gamma = at::sigmoid(gamma_(u));
-  if (mixer_.exponential_gates) {
-    out.igate = igate_(u);
-    out.fgate = fgate_(u);
+  out.gates.resize(gates_.size());
+  if (sigmoids_.size() > 1) MakeSigmoids(u, out);
+  for (size_t place = 0; place < gates_.size(); ++place) {
+    if (memory_.gates[place].form == GateForm::kNone || out.gates[place].has_value()) continue;
+    out.gates[place] = Make(place, u, out.step);
   }
-  Forget(u, out);
   return out;
 }
 

@@ -1,25 +1,27 @@
-// The gates of a memory, from the normalised input u [B,T,C]. model/mixers.h says which mixer has which.
+// The gates of a memory, from the normalised input u [B,T,C]. kernels/memory.h says which memory has which.
 #ifndef LATTICE_NN_GATES_H_
 #define LATTICE_NN_GATES_H_
 
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
+#include "kernels/memory.h"
 #include "model/config.h"
-#include "model/mixers.h"
 #include "nn/block.h"
 
 namespace lattice::nn {
 
 struct GateValues {
-  std::optional<at::Tensor> gamma, mu, igate, fgate;
-  at::Tensor step;  // mamba2's step size [B,T,H], which also scales its values; undefined elsewhere
+  // In the order of the memory's description; empty where nothing is made from the input.
+  std::vector<std::optional<at::Tensor>> gates;
+  at::Tensor step;  // the step size of a decay gate [B,T,H]; undefined without one
 };
 
 class Gates {
  public:
-  Gates(const model::ModelConfig& config, const model::MixerInfo& mixer, const Lookup& parameter);
+  Gates(const model::ModelConfig& config, const kernels::MemoryInfo& memory, const Lookup& parameter);
   GateValues Forward(const at::Tensor& u) const;
 
  private:
@@ -28,13 +30,20 @@ class Gates {
     at::Tensor weight, bias;
     at::Tensor operator()(const at::Tensor& u) const;
   };
-  GateValues Both(const at::Tensor& u) const;
-  void Forget(const at::Tensor& u, GateValues& out) const;
+  struct Gate {
+    Projection projection;
+    at::Tensor log_decay;  // kDecay
+    at::Tensor down;       // kSlotSigmoid
+  };
 
-  const model::MixerInfo& mixer_;
+  at::Tensor Make(size_t place, const at::Tensor& u, at::Tensor& step) const;
+  // All sigmoid gates by one product: none has columns enough for a good one.
+  void MakeSigmoids(const at::Tensor& u, GateValues& out) const;
+
+  const kernels::MemoryInfo& memory_;
   int64_t heads_, slots_;
-  Projection gamma_, mu_, igate_, fgate_;
-  at::Tensor log_decay_, mu_down_;
+  std::vector<Gate> gates_;
+  std::vector<size_t> sigmoids_;  // places of the sigmoid gates
 };
 
 }  // namespace lattice::nn

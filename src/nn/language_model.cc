@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "io/safetensors.h"
+#include "kernels/registry.h"
 #include "model/checkpoint.h"
-#include "model/mixers.h"
 #include "nn/feed_forward.h"
 #include "nn/layers.h"
 #include "nn/loss.h"
@@ -55,8 +55,8 @@ at::ScalarType TypeOf(io::Dtype dtype) {
 }  // namespace
 
 std::unique_ptr<Block> MakeBlock(const model::ModelConfig& config, const Lookup& parameter) {
-  return model::FindMixer(config.mixer).attention ? MakeAttentionBlock(config, parameter)
-                                                  : MakeMemoryBlock(config, parameter);
+  return kernels::FindMemory(config.mixer).attention ? MakeAttentionBlock(config, parameter)
+                                                     : MakeMemoryBlock(config, parameter);
 }
 
 LanguageModel::LanguageModel(const model::ModelConfig& config, uint64_t seed, at::ScalarType type)

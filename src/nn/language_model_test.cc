@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::nn {
 namespace {
@@ -20,7 +20,7 @@ model::ModelConfig TinyConfig(std::string_view mixer) {
   config.layers = 2;
   config.width = 24;
   config.heads = 2;
-  if (!model::FindMixer(mixer).attention) config.slots = 8;
+  if (!kernels::FindMemory(mixer).attention) config.slots = 8;
   return config;
 }
 
@@ -33,7 +33,7 @@ class EveryMixer : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, testing::ValuesIn([] {
                            std::vector<std::string> names;
-                           for (std::string_view name : model::MixerNames()) names.emplace_back(name);
+                           for (std::string_view name : kernels::MemoryNames()) names.emplace_back(name);
                            return names;
                          }()),
                          [](const auto& mixer) { return mixer.param; });

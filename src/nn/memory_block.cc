@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "nn/feed_forward.h"
 #include "nn/gates.h"
 #include "nn/layers.h"
@@ -16,6 +16,8 @@
 
 namespace lattice::nn {
 namespace {
+
+using kernels::GateRole;
 
 struct Conv {
   at::Tensor weight, bias;
@@ -34,12 +36,6 @@ struct Conv {
   }
 };
 
-const char* NormalizeName(model::Normalize normalize) {
-  return normalize == model::Normalize::kNone    ? "none"
-         : normalize == model::Normalize::kChunk ? "chunk"
-                                                 : "token";
-}
-
 const char* MethodName(model::Method method) {
   return method == model::Method::kLinear1   ? "linear1"
          : method == model::Method::kLinear2 ? "linear2"
@@ -50,8 +46,8 @@ class MemoryBlock : public Block {
  public:
   MemoryBlock(const model::ModelConfig& config, const Lookup& parameter)
       : config_(config),
-        mixer_(model::FindMixer(config.mixer)),
-        gates_(config, mixer_, parameter),
+        memory_(kernels::FindMemory(config.mixer)),
+        gates_(config, memory_, parameter),
         in_({parameter("mixer.qk.weight"), parameter("mixer.v.weight"), parameter("mixer.gate.weight")}),
         out_({parameter("mixer.out.weight")}),
         feed_forward_(config, parameter) {
@@ -65,9 +61,9 @@ class MemoryBlock : public Block {
     mix_norm_ = parameter("mix_norm.weight");
     conv_q_ = conv("mixer.conv_q");
     conv_k_ = conv("mixer.conv_k");
-    if (mixer_.conv_v) conv_v_ = conv("mixer.conv_v");
-    if (mixer_.skip) skip_ = parameter("mixer.skip");
-    if (mixer_.learned_state) state0_ = parameter("mixer.state0");
+    if (memory_.conv_v) conv_v_ = conv("mixer.conv_v");
+    if (memory_.skip) skip_ = parameter("mixer.skip");
+    if (memory_.learned_state) state0_ = parameter("mixer.state0");
     out_norm_weight_ = parameter("mixer.out_norm.weight");
     out_norm_bias_ = parameter("mixer.out_norm.bias");
   }
@@ -117,7 +113,7 @@ class MemoryBlock : public Block {
   }
 
   at::Tensor Values(at::Tensor v, BlockState* state) const {
-    if (mixer_.conv_v) {
+    if (memory_.conv_v) {
       at::Tensor* past = state == nullptr ? nullptr : &state->conv_v;
       const at::Tensor mixed = Activate(conv_v_(v, past));
       conv_v_.Advance(v, past);
@@ -132,7 +128,7 @@ class MemoryBlock : public Block {
     const auto [q, k] = QueriesAndKeys(projected[0], state);
     const at::Tensor v = Values(Wide(projected[1]), state);
     at::Tensor y = Remember(q, k, v, gates_.Forward(Wide(u)), state);
-    if (mixer_.skip) y = y + skip_.unsqueeze(-1) * v;
+    if (memory_.skip) y = y + skip_.unsqueeze(-1) * v;
     if (state != nullptr) state->position += u.size(1);
     return out_.One(GatedLayerNorm(y.reshape(u.sizes()), projected[2], out_norm_weight_, out_norm_bias_,
                                    config_.norm_eps));
@@ -140,8 +136,19 @@ class MemoryBlock : public Block {
 
   std::optional<at::Tensor> InitialState(int64_t batch, const BlockState* state) const {
     if (state != nullptr && state->memory.defined()) return state->memory;
-    if (!mixer_.learned_state) return std::nullopt;
+    if (!memory_.learned_state) return std::nullopt;
     return state0_.unsqueeze(0).expand({batch, -1, -1, -1});
+  }
+
+  // The gates with the shrink gate, whose value is a setting, where the memory has one and it is on.
+  std::vector<std::optional<at::Tensor>> WithShrinkage(std::vector<std::optional<at::Tensor>> gates,
+                                                       const at::Tensor& q) const {
+    const int place = memory_.FindGate(GateRole::kShrink);
+    if (place >= 0 && config_.lam > 0) {
+      gates[static_cast<size_t>(place)] =
+          at::full({}, config_.lam, q.options()).expand({q.size(0), q.size(1), q.size(2)});
+    }
+    return gates;
   }
 
   // The recurrence itself: y [B,T,H,D].
@@ -149,32 +156,36 @@ class MemoryBlock : public Block {
                       BlockState* state) const {
     const std::optional<at::Tensor> initial = InitialState(q.size(0), state);
     std::tuple<at::Tensor, at::Tensor> result;
-    if (!mixer_.objective.empty()) {
+    const auto gate = [&](GateRole role) {
+      const int place = memory_.FindGate(role);
+      return place < 0 ? std::optional<at::Tensor>() : gates.gates[static_cast<size_t>(place)];
+    };
+    if (memory_.objective.has_value()) {
       ScanOptions options;
-      options.objective = mixer_.objective;
-      options.normalize = NormalizeName(config_.normalize);
+      options.objective = kernels::Name(*memory_.objective);
+      options.normalize = kernels::Name(config_.normalize);
       options.method = MethodName(config_.method);
       options.chunk = config_.chunk;
       options.sweeps = config_.sweeps;
-      options.mu = gates.mu;
-      if (config_.lam > 0) options.lam = at::full({}, config_.lam, q.options()).expand(gates.gamma->sizes());
-      result = Scan(q, k, v, *gates.gamma, *initial, options);
+      options.mu = gate(GateRole::kForget);
+      const at::Tensor gamma = gate(GateRole::kWrite).value();
+      if (config_.lam > 0) options.lam = at::full({}, config_.lam, q.options()).expand(gamma.sizes());
+      result = Scan(q, k, v, gamma, *initial, options);
     } else {
-      RecurOptions options{gates.gamma, gates.mu, gates.igate, gates.fgate, initial, std::nullopt};
-      // mamba2: the step size is also how much is written.
-      const bool scaled = mixer_.name == "mamba2";
-      result = Recur(std::string(mixer_.rule), q, k, scaled ? v * gates.step.unsqueeze(-1) : v, options);
+      const at::Tensor written = memory_.step_scales_values ? v * gates.step.unsqueeze(-1) : v;
+      result = RecurWith(memory_, q, k, written, WithShrinkage(gates.gates, q), initial);
     }
     if (state != nullptr) state->memory = std::get<1>(result).detach();
     if (std::vector<MemoryTrace>* traces = ProbeScope::active()) {
-      const auto tensor = [](const std::optional<at::Tensor>& gate) { return gate ? *gate : at::Tensor(); };
-      traces->push_back({k, v, tensor(gates.gamma), tensor(gates.mu), tensor(initial), std::get<1>(result)});
+      const auto tensor = [](const std::optional<at::Tensor>& x) { return x.value_or(at::Tensor()); };
+      traces->push_back({k, v, tensor(gate(GateRole::kWrite)), tensor(gate(GateRole::kForget)),
+                         tensor(initial), std::get<1>(result)});
     }
     return std::get<0>(result);
   }
 
   const model::ModelConfig config_;
-  const model::MixerInfo& mixer_;
+  const kernels::Memory& memory_;
   Gates gates_;
   Projections in_, out_;
   FeedForward feed_forward_;

@@ -7,8 +7,8 @@
 
 #include "io/file.h"
 #include "io/testing.h"
+#include "kernels/registry.h"
 #include "model/checkpoint.h"
-#include "model/mixers.h"
 #include "nn/language_model.h"
 #include "runtime/engine.h"
 #include "runtime/testing.h"
@@ -91,7 +91,7 @@ void ExpectEqual(const model::ModelConfig& config) {
 class RuntimeParity : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Registry, RuntimeParity, testing::ValuesIn([] {
                            std::vector<std::string> names;
-                           for (std::string_view name : model::MixerNames()) names.emplace_back(name);
+                           for (std::string_view name : kernels::MemoryNames()) names.emplace_back(name);
                            return names;
                          }()),
                          [](const auto& mixer) { return mixer.param; });
@@ -103,13 +103,13 @@ TEST_P(RuntimeParity, WithEveryOption) {
   config.tie_embedding = false;
   config.conv_width = 3;
   config.norm_eps = 1e-5;
-  if (!model::FindMixer(config.mixer).attention) {
+  if (!kernels::FindMemory(config.mixer).attention) {
     config.conv_activation = model::Activation::kSilu;
     config.v_norm = model::VectorNorm::kL2;
     config.rope_period = 16;
     config.qk_norm = model::VectorNorm::kScale;
   }
-  if (!model::FindMixer(config.mixer).objective.empty()) config.lam = 0.01;
+  if (kernels::FindMemory(config.mixer).Shrinks()) config.lam = 0.01;
   ExpectEqual(config);
 }
 

@@ -42,9 +42,10 @@ Tensor StatesOf(const Span& span, const Tensor& state) {
 }
 
 ChunkTokens TokensOf(const Inputs& in, int64_t begin, int64_t length) {
-  const Tensor gamma = Heads(*in.gamma, begin, length);
+  const Tensor gamma = Heads(*in.gates[kernels::kGammaGate], begin, length);
+  const OptionalTensor& mu = in.gates[kernels::kMuGate];
   return {Heads(in.q, begin, length), Heads(in.k, begin, length), Heads(in.v, begin, length), gamma,
-          in.mu.has_value() ? Heads(*in.mu, begin, length) : at::ones_like(gamma)};
+          mu.has_value() ? Heads(*mu, begin, length) : at::ones_like(gamma)};
 }
 
 // Whole powers of two: added tokens have no key, no value, gamma 0 and mu 1, and change nothing.
@@ -61,7 +62,8 @@ ChunkTokens Padded(const ChunkTokens& x) {
 std::pair<Tensor, Tensor> RunChunk(const ChunkForm& form, const ChunkTokens& tokens, const Tensor& S) {
   const ChunkTokens x = Padded(tokens);
   auto [y, end] = form.Refined() ? RefineChunk(form, x, S) : ApplyTerms(form, x, S, FrozenTerms(form, x, S));
-  if (form.normalize == "chunk") end = end * (SlotLengths(S) / SlotLengths(end)).unsqueeze(-1);
+  if (form.normalize == kernels::Normalize::kChunk)
+    end = end * (SlotLengths(S) / SlotLengths(end)).unsqueeze(-1);
   return {y.narrow(-2, 0, tokens.k.size(-2)), end};
 }
 
@@ -103,13 +105,13 @@ std::tuple<Tensor, Tensor, Tensor> ChunkMatrixForward(const ChunkForm& form, con
 namespace {
 
 // The gradients of one chunk: recomputed with autograd on. `grads` are those of y [N,C,D] and of the state.
-struct ChunkGrads {
+struct GradsOfChunk {
   ChunkTokens tokens;
   Tensor state;
 };
 
-ChunkGrads BackwardChunk(const ChunkForm& form, const ChunkTokens& tokens, const Tensor& S, const Tensor& dy,
-                         const Tensor& dS) {
+GradsOfChunk BackwardChunk(const ChunkForm& form, const ChunkTokens& tokens, const Tensor& S,
+                           const Tensor& dy, const Tensor& dS) {
   at::AutoGradMode on(true);
   const auto leaf = [](const Tensor& x) { return x.detach().requires_grad_(); };
   const ChunkTokens x = tokens.Map(leaf);
@@ -130,9 +132,13 @@ std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in,
                                         const Tensor& dy, const OptionalTensor& dstate_out) {
   const int64_t H = in.q.size(2), rows = in.cu_seqlens.has_value() ? 1 : in.q.size(0);
   const auto like = [](const Tensor& x) { return at::empty(x.sizes(), x.options()); };
-  std::vector<Tensor> out{
-      like(in.q),    like(in.k), like(in.v), like(*in.gamma), in.mu.has_value() ? like(*in.mu) : Tensor(),
-      like(in.state)};
+  const OptionalTensor& mu = in.gates[kernels::kMuGate];
+  std::vector<Tensor> out{like(in.q),
+                          like(in.k),
+                          like(in.v),
+                          like(*in.gates[kernels::kGammaGate]),
+                          mu.has_value() ? like(*mu) : Tensor(),
+                          like(in.state)};
   int64_t next = 0;  // of the kept states
   for (const Span& span : SpansOf(in)) {
     const int64_t chunks = (span.length + form.chunk - 1) / form.chunk;
@@ -143,7 +149,7 @@ std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in,
       const int64_t length = std::min(form.chunk, span.length - n * form.chunk);
       const Tensor S =
           n == 0 ? StatesOf(span, in.state) : kept.narrow(0, next + (n - 1) * rows, rows).flatten(0, 1);
-      const ChunkGrads grads =
+      const GradsOfChunk grads =
           BackwardChunk(form, TokensOf(in, begin, length), S, Heads(dy, begin, length), dS);
       const auto put = [&](Tensor& to, const Tensor& from) {
         const Tensor part = Unflattened(from, H).transpose(1, 2);
@@ -153,7 +159,7 @@ std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in,
       put(out[1], grads.tokens.k);
       put(out[2], grads.tokens.v);
       put(out[3], grads.tokens.gamma);
-      if (in.mu.has_value()) put(out[4], grads.tokens.mu);
+      if (mu.has_value()) put(out[4], grads.tokens.mu);
       dS = grads.state;
     }
     const Tensor d = Unflattened(dS, H);

@@ -5,32 +5,43 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "kernels/registry.h"
 #include "ops/chunk_kernels.h"
 #include "ops/chunk_matrix.h"
 
 namespace lattice {
 
-void CheckChunkForm(const ChunkForm& form) {
-  const auto one_of = [](const std::string& x, const std::vector<std::string>& choices) {
-    return std::find(choices.begin(), choices.end(), x) != choices.end();
-  };
-  TORCH_CHECK_VALUE(one_of(form.method, {"linear1", "linear2"}), "[scan] method is '", form.method,
-                    "'; the choices are 'exact', 'linear1' and 'linear2'");
-  TORCH_CHECK_VALUE(one_of(form.objective, {"dec", "enc", "sim"}), "[scan] objective is '", form.objective,
+kernels::Objective ParseObjective(const std::string& word) {
+  const auto objective = kernels::ObjectiveNamed(word);
+  TORCH_CHECK_VALUE(objective.has_value(), "[scan] objective is '", word,
                     "'; the choices are 'dec', 'enc' and 'sim'");
-  TORCH_CHECK_VALUE(one_of(form.normalize, {"token", "chunk", "none"}), "[scan] normalize is '",
-                    form.normalize, "'; the choices of ", form.method, " are 'token', 'chunk' and 'none'");
-  TORCH_CHECK_VALUE(form.chunk >= 1, "[scan] chunk is ", form.chunk, "; it must be at least 1 token");
-  TORCH_CHECK_VALUE(form.sweeps >= 1, "[scan] sweeps is ", form.sweeps,
+  return *objective;
+}
+
+ChunkForm::ChunkForm(const std::string& objective_word, const std::string& normalize_word,
+                     const std::string& method, int64_t chunk_tokens, int64_t sweep_count,
+                     std::optional<double> sweep_tolerance)
+    : objective(ParseObjective(objective_word)),
+      linear1(method == "linear1"),
+      chunk(chunk_tokens),
+      sweeps(sweep_count),
+      tolerance(sweep_tolerance) {
+  TORCH_CHECK_VALUE(linear1 || method == "linear2", "[scan] method is '", method,
+                    "'; the choices are 'exact', 'linear1' and 'linear2'");
+  const auto kind = kernels::NormalizeNamed(normalize_word);
+  TORCH_CHECK_VALUE(kind.has_value(), "[scan] normalize is '", normalize_word, "'; the choices of ", method,
+                    " are 'token', 'chunk' and 'none'");
+  normalize = *kind;
+  TORCH_CHECK_VALUE(chunk >= 1, "[scan] chunk is ", chunk, "; it must be at least 1 token");
+  TORCH_CHECK_VALUE(sweeps >= 1, "[scan] sweeps is ", sweeps,
                     "; it must be at least 1 (1 is linear2 itself)");
-  TORCH_CHECK_VALUE(!form.Refined() || form.method == "linear2", "[scan] sweeps refine linear2, got method '",
-                    form.method, "' with sweeps ", form.sweeps, "; use method 'linear2' or sweeps 1");
-  TORCH_CHECK_VALUE(!form.tolerance.has_value() || *form.tolerance > 0, "[scan] tolerance is ",
-                    form.tolerance.value_or(0), "; it must be greater than 0");
+  TORCH_CHECK_VALUE(!Refined() || !linear1, "[scan] sweeps refine linear2, got method '", method,
+                    "' with sweeps ", sweeps, "; use method 'linear2' or sweeps 1");
+  TORCH_CHECK_VALUE(!tolerance.has_value() || *tolerance > 0, "[scan] tolerance is ", tolerance.value_or(0),
+                    "; it must be greater than 0");
 }
 
 namespace {
@@ -47,28 +58,27 @@ using Strings = const std::string&;
       const Tensor &gamma, const OptionalTensor &mu, const Tensor &state, const OptionalTensor &cu_seqlens
 #define LATTICE_CHUNK_ARGUMENTS \
   objective, normalize, method, chunk, sweeps, tolerance, q, k, v, gamma, mu, state, cu_seqlens
-#define LATTICE_CHUNK_FORM \
-  ChunkForm { objective, normalize, method, chunk, sweeps, tolerance }
+#define LATTICE_CHUNK_FORM ChunkForm(objective, normalize, method, chunk, sweeps, tolerance)
 #define LATTICE_CHUNK_INPUTS \
-  Inputs { q, k, v, gamma, mu, std::nullopt, std::nullopt, std::nullopt, state, cu_seqlens }
+  Inputs { q, k, v, {gamma, mu, std::nullopt}, state, cu_seqlens }
 #define LATTICE_CHUNK_SCHEMA                                                                                \
   "str objective, str normalize, str method, int chunk, int sweeps, float? tolerance, Tensor q, Tensor k, " \
   "Tensor v, Tensor gamma, Tensor? mu, Tensor state, Tensor? cu_seqlens"
 
-using ForwardResult = std::tuple<Tensor, Tensor, Tensor>;
-using BackwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+using ChunkResult = std::tuple<Tensor, Tensor, Tensor>;
+using ChunkGrads = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 using ScanSignature = std::tuple<Tensor, Tensor>(LATTICE_CHUNK_PARAMETERS);
-using ForwardSignature = ForwardResult(LATTICE_CHUNK_PARAMETERS, bool);
-using BackwardSignature = BackwardResult(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&,
-                                         const OptionalTensor&);
+using ChunkForwardSignature = ChunkResult(LATTICE_CHUNK_PARAMETERS, bool);
+using ChunkBackwardSignature = ChunkGrads(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&,
+                                          const OptionalTensor&);
 
 template <class Signature>
-auto Operator(const char* name) {
+auto ChunkOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
 
-ForwardResult CallForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
-  static const auto op = Operator<ForwardSignature>("lattice::_chunk_forward");
+ChunkResult CallChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+  static const auto op = ChunkOperator<ChunkForwardSignature>("lattice::_chunk_forward");
   return op.call(LATTICE_CHUNK_ARGUMENTS, keep);
 }
 
@@ -79,7 +89,7 @@ class ChunkFunction : public torch::autograd::Function<ChunkFunction> {
  public:
   static variable_list forward(AutogradContext* ctx, LATTICE_CHUNK_PARAMETERS) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/true);
+    auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/true);
     ctx->saved_data["objective"] = objective;
     ctx->saved_data["normalize"] = normalize;
     ctx->saved_data["method"] = method;
@@ -99,7 +109,7 @@ class ChunkFunction : public torch::autograd::Function<ChunkFunction> {
     const OptionalTensor mu = IfDefined(saved[4]);
     const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_symint(v.sym_sizes(), state.options());
     auto& data = ctx->saved_data;
-    static const auto op = Operator<BackwardSignature>("lattice::_chunk_backward");
+    static const auto op = ChunkOperator<ChunkBackwardSignature>("lattice::_chunk_backward");
     const auto [dq, dk, dv, dgamma, dmu, dstate] = op.call(
         data["objective"].toStringRef(), data["normalize"].toStringRef(), data["method"].toStringRef(),
         data["chunk"].toInt(), data["sweeps"].toInt(), data["tolerance"].toOptional<double>(), saved[0],
@@ -114,10 +124,10 @@ std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
   const auto wants = [](const Tensor& x) { return x.requires_grad(); };
   const bool any =
       wants(q) || wants(k) || wants(v) || wants(gamma) || (mu.has_value() && wants(*mu)) || wants(state);
-  RequireNoTangents("[scan]", {q, k, v, gamma, OrUndefined(mu), state});
+  RequireNoTangents("[scan]", LATTICE_CHUNK_INPUTS);
   if (!at::GradMode::is_enabled() || !any) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
+    auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
     return {y, state_out};
   }
   auto out = ChunkFunction::apply(LATTICE_CHUNK_ARGUMENTS);
@@ -125,22 +135,17 @@ std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
 }
 
 std::tuple<Tensor, Tensor> ScanForward(LATTICE_CHUNK_PARAMETERS) {
-  auto [y, state_out, kept] = CallForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
+  auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
   return {y, state_out};
 }
 
-void CheckAll(const ChunkForm& form, const Inputs& in) {
-  CheckChunkForm(form);
-  TORCH_CHECK_VALUE(!in.lam.has_value(), "[scan] lam was given, but ", form.method,
-                    " has no shrinkage; use method 'exact' or leave lam out");
-  CheckInputs(RuleNamed("lattice_" + form.objective), "token", in);
-}
+const kernels::Memory& MemoryOf(const ChunkForm& form) { return kernels::FindMemory(form.objective); }
 
 void CheckOneType(const Inputs& in) {
-  const auto same = [&](const Tensor& x) { return x.scalar_type() == in.state.scalar_type(); };
-  TORCH_CHECK_TYPE(
-      same(in.q) && same(in.k) && same(in.v) && same(*in.gamma) && (!in.mu.has_value() || same(*in.mu)),
-      "[scan] the chunk forms take one type for all tensors; call lattice.scan");
+  for (const Tensor& x : in.Differentiable()) {
+    TORCH_CHECK_TYPE(!x.defined() || x.scalar_type() == in.state.scalar_type(),
+                     "[scan] the chunk forms take one type for all tensors; call lattice.scan");
+  }
 }
 
 // Whether the CPU kernels compute this form of tensors on that device; all else are products of matrices.
@@ -154,10 +159,10 @@ c10::SymInt StatesKept(const ChunkForm& form, const Inputs& in) {
   return count(form, in.q.sym_size(0), in.q.sym_size(1), in.cu_seqlens.has_value());
 }
 
-ForwardResult Forward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+ChunkResult ChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
-  CheckAll(form, in);
+  CheckShapes(MemoryOf(form), in);
   CheckOneType(in);
   if (UsesKernels(form, q.device())) return ChunkKernelsForward(form, in, keep);
   at::NoGradGuard off;
@@ -173,29 +178,27 @@ std::vector<Tensor> MatrixBackward(const ChunkForm& form, const Inputs& in, cons
   return ChunkMatrixBackward(form, in, kept, dy, dstate_out);
 }
 
-BackwardResult Backward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
-                        const OptionalTensor& dstate_out) {
+ChunkGrads ChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+                         const OptionalTensor& dstate_out) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
-  CheckAll(form, in);
-  CheckOneType(in);
   std::vector<Tensor> d = UsesKernels(form, q.device()) ? ChunkKernelsBackward(form, in, kept, dy, dstate_out)
                                                         : MatrixBackward(form, in, kept, dy, dstate_out);
   if (!d[4].defined()) d[4] = at::empty({0}, state.options());
   return {d[0], d[1], d[2], d[3], d[4], d[5]};
 }
 
-ForwardResult MetaForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+ChunkResult MetaForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
-  CheckAll(form, in);
+  CheckShapes(MemoryOf(form), in);
   std::vector<c10::SymInt> sizes = state.sym_sizes().vec();
   sizes[0] = keep ? StatesKept(form, in) : c10::SymInt(0);
   return {at::empty_symint(v.sym_sizes(), state.options()),
           at::empty_symint(state.sym_sizes(), state.options()), at::empty_symint(sizes, state.options())};
 }
 
-BackwardResult MetaBackward(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&, const OptionalTensor&) {
+ChunkGrads MetaBackward(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&, const OptionalTensor&) {
   const auto like = [&](const Tensor& x) { return at::empty_symint(x.sym_sizes(), state.options()); };
   (void)LATTICE_CHUNK_FORM;
   (void)cu_seqlens;
@@ -204,25 +207,17 @@ BackwardResult MetaBackward(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tenso
       like(state)};
 }
 
-Inputs Widened(const Inputs& in) {
-  const at::ScalarType type = in.state.scalar_type();
-  Inputs wide = in;
-  wide.q = in.q.to(type);
-  wide.k = in.k.to(type);
-  wide.v = in.v.to(type);
-  wide.gamma = in.gamma->to(type);
-  if (in.mu.has_value()) wide.mu = in.mu->to(type);
-  return wide;
-}
-
 }  // namespace
 
 std::tuple<Tensor, Tensor> ChunkScan(const ChunkForm& form, const Inputs& in) {
-  CheckAll(form, in);
-  static const auto op = Operator<ScanSignature>("lattice::_chunk_scan");
-  const Inputs x = Widened(in);
-  auto [y, state] = op.call(form.objective, form.normalize, form.method, form.chunk, form.sweeps,
-                            form.tolerance, x.q, x.k, x.v, *x.gamma, x.mu, x.state, x.cu_seqlens);
+  TORCH_CHECK_VALUE(!in.gates[kernels::kLamGate].has_value(), "[scan] lam was given, but ", form.Method(),
+                    " has no shrinkage; use method 'exact' or leave lam out");
+  CheckTypes(MemoryOf(form), in);
+  static const auto op = ChunkOperator<ScanSignature>("lattice::_chunk_scan");
+  const Inputs x = in.Widened();
+  auto [y, state] = op.call(std::string(Name(form.objective)), std::string(Name(form.normalize)),
+                            form.Method(), form.chunk, form.sweeps, form.tolerance, x.q, x.k, x.v,
+                            *x.gates[kernels::kGammaGate], x.gates[kernels::kMuGate], x.state, x.cu_seqlens);
   return {y.to(in.q.scalar_type()), state};
 }
 
@@ -234,7 +229,7 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
         "(Tensor dq, Tensor dk, Tensor dv, Tensor dgamma, Tensor dmu, Tensor dstate)");
   m.def("_chunk_matrix(" LATTICE_CHUNK_SCHEMA ") -> (Tensor y, Tensor state_out)",
         [](LATTICE_CHUNK_PARAMETERS) {
-          CheckAll(LATTICE_CHUNK_FORM, LATTICE_CHUNK_INPUTS);
+          CheckShapes(MemoryOf(LATTICE_CHUNK_FORM), LATTICE_CHUNK_INPUTS);
           auto [y, out, kept] = ChunkMatrixForward(LATTICE_CHUNK_FORM, LATTICE_CHUNK_INPUTS, /*keep=*/false);
           return std::tuple(y, out);
         });
@@ -242,8 +237,8 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
 
 TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) {
   m.impl("_chunk_scan", ScanForward);
-  m.impl("_chunk_forward", Forward);
-  m.impl("_chunk_backward", Backward);
+  m.impl("_chunk_forward", ChunkForward);
+  m.impl("_chunk_backward", ChunkBackward);
 }
 TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_chunk_scan", ScanAutograd); }
 TORCH_LIBRARY_IMPL(lattice, Meta, m) {

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/chunk/chunk.h"
+#include "kernels/registry.h"
 #include "ops/chunk_kernels.h"
 #include "ops/kernel_views.h"
 
@@ -9,50 +10,33 @@ namespace lattice {
 namespace {
 
 kernels::ChunkRule RuleOf(const ChunkForm& form, int64_t T) {
-  using kernels::ChunkNormalize;
-  using kernels::ChunkObjective;
   kernels::ChunkRule rule;
-  rule.objective = form.objective == "dec"   ? ChunkObjective::kDec
-                   : form.objective == "enc" ? ChunkObjective::kEnc
-                                             : ChunkObjective::kSim;
-  rule.normalize = form.normalize == "token"   ? ChunkNormalize::kToken
-                   : form.normalize == "chunk" ? ChunkNormalize::kChunk
-                                               : ChunkNormalize::kNone;
-  rule.linear1 = form.method == "linear1";
+  rule.objective = form.objective;
+  rule.normalize = form.normalize;
+  rule.linear1 = form.linear1;
   rule.plan.chunk = std::min(form.chunk, std::max(T, kernels::ChunkPlan::kSegment));
   return rule;
 }
 
 // A problem and the tensors that keep its pointers alive.
-struct Prepared {
-  Inputs in;
-  kernels::ChunkRule rule;
+struct PreparedChunks {
+  const kernels::Memory& memory;
+  const Inputs in;
+  const kernels::ChunkRule rule;
   std::vector<kernels::Sequence> sequences;
 
-  Prepared(const ChunkForm& form, Inputs inputs) : in(std::move(inputs)), rule(RuleOf(form, in.q.size(1))) {
-    in.q = RowsContiguous(in.q);
-    in.k = RowsContiguous(in.k);
-    in.v = RowsContiguous(in.v);
-    in.state = in.state.contiguous();
-    sequences = SequencesOf(RuleNamed("lattice_" + form.objective), in, [&](int64_t length) {
+  PreparedChunks(const ChunkForm& form, const Inputs& inputs)
+      : memory(kernels::FindMemory(form.objective)),
+        in(ForKernels(inputs)),
+        rule(RuleOf(form, in.q.size(1))) {
+    sequences = SequencesOf(memory, in, [&](int64_t length) {
       return std::pair(length > 0 ? rule.plan.Kept(length) : int64_t{0}, int64_t{0});
     });
   }
 
   template <typename T>
   void Fill(kernels::Problem<T>& p) const {
-    p.heads = in.q.size(2);
-    p.slots = in.q.size(3);
-    p.width = in.v.size(3);
-    p.state_size = p.slots * p.width;
-    p.sequences = sequences.data();
-    p.count = static_cast<int64_t>(sequences.size());
-    p.q = ViewOf<T>(in.q);
-    p.k = ViewOf<T>(in.k);
-    p.v = ViewOf<T>(in.v);
-    p.gamma = ViewOf<T>(in.gamma);
-    p.mu = ViewOf<T>(in.mu);
-    p.state = in.state.const_data_ptr<T>();
+    FillProblem(memory, in, sequences, p);
   }
 };
 
@@ -72,7 +56,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> ChunkKernelsForward(const ChunkFo
   auto sizes = in.state.sizes().vec();
   sizes[0] = keep ? rows : 0;
   at::Tensor kept = at::empty(sizes, options);
-  const Prepared prepared(form, in);
+  const PreparedChunks prepared(form, in);
   AT_DISPATCH_FLOATING_TYPES(in.state.scalar_type(), "lattice_chunk_forward", [&] {
     kernels::ForwardProblem<scalar_t> p;
     prepared.Fill(p);
@@ -87,11 +71,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> ChunkKernelsForward(const ChunkFo
 
 std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs& in, const at::Tensor& kept,
                                              const at::Tensor& dy, const OptionalTensor& dstate_out) {
-  const Prepared prepared(form, in);
+  const PreparedChunks prepared(form, in);
   const auto like = [&](const at::Tensor& x) { return at::empty(x.sizes(), in.state.options()); };
-  std::vector<at::Tensor> grads{
-      like(in.q),    like(in.k), like(in.v), like(*in.gamma), in.mu.has_value() ? like(*in.mu) : at::Tensor(),
-      like(in.state)};
+  const OptionalTensor& mu = in.gates[kernels::kMuGate];
+  std::vector<at::Tensor> grads{like(in.q),
+                                like(in.k),
+                                like(in.v),
+                                like(*in.gates[kernels::kGammaGate]),
+                                mu.has_value() ? like(*mu) : at::Tensor(),
+                                like(in.state)};
   const at::Tensor dy_rows = RowsContiguous(dy);
   const at::Tensor dstate = dstate_out.has_value() ? dstate_out->contiguous() : at::Tensor();
   AT_DISPATCH_FLOATING_TYPES(in.state.scalar_type(), "lattice_chunk_backward", [&] {
@@ -103,8 +91,8 @@ std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs
     p.dq = MutableView<scalar_t>(grads[0]);
     p.dk = MutableView<scalar_t>(grads[1]);
     p.dv = MutableView<scalar_t>(grads[2]);
-    p.dgamma = MutableView<scalar_t>(grads[3]);
-    if (grads[4].defined()) p.dmu = MutableView<scalar_t>(grads[4]);
+    p.dgates[kernels::kGammaGate] = MutableView<scalar_t>(grads[3]);
+    if (grads[4].defined()) p.dgates[kernels::kMuGate] = MutableView<scalar_t>(grads[4]);
     p.dstate = grads[5].mutable_data_ptr<scalar_t>();
     OverCells(p.Cells(),
               [&](int64_t first, int64_t last) { kernels::ChunkBackward(prepared.rule, p, first, last); });

@@ -8,6 +8,7 @@ namespace lattice {
 namespace {
 
 using at::Tensor;
+using kernels::Objective;
 
 constexpr double kEps = 1e-6;
 
@@ -18,18 +19,18 @@ Tensor Transposed(const Tensor& x) { return x.transpose(-2, -1); }
 ChunkTerms FinishTerms(const ChunkForm& form, const ChunkTokens& x, const Tensor& s, const Tensor& H,
                        const Tensor& dots) {
   const Tensor a = dots / s;
-  const Tensor ch = (form.objective == "enc" ? a - x.k : x.k) / s;
+  const Tensor ch = (form.objective == Objective::kEnc ? a - x.k : x.k) / s;
   const Tensor added =
       x.gamma.square() * (ch.square() * (H.square().sum(-1, true) - a.square())).clamp_min(0);
   const Tensor ms = x.mu * s;
   Tensor G = x.mu.expand_as(x.k), W = x.gamma * ch;
-  if (form.normalize == "token") {
+  if (form.normalize == kernels::Normalize::kToken) {
     const Tensor beta = s / (ms.square() + added).sqrt();
     G = x.mu * beta;
     W = W * beta;
   }
   const Tensor R = W * a / s;
-  return {form.method == "linear1" ? G : G + R, W, R, H, added};
+  return {form.linear1 ? G : G + R, W, R, H, added};
 }
 
 // Row t of the result is row t - 1 of x; the first is `fill`.
@@ -52,9 +53,9 @@ Tensor SlotLengths(const Tensor& S) { return (S.square().sum(-1) + kEps * kEps).
 
 ChunkTerms FrozenTerms(const ChunkForm& form, const ChunkTokens& x, const Tensor& S) {
   const Tensor s = SlotLengths(S).unsqueeze(-2);
-  const Tensor H = form.objective == "dec"   ? at::matmul(x.k / s, S) - x.v
-                   : form.objective == "enc" ? x.v
-                                             : -x.v;
+  const Tensor H = form.objective == Objective::kDec   ? at::matmul(x.k / s, S) - x.v
+                   : form.objective == Objective::kEnc ? x.v
+                                                       : -x.v;
   return FinishTerms(form, x, s, H, at::matmul(H, Transposed(S)));
 }
 
@@ -62,10 +63,10 @@ ChunkTerms FrozenTerms(const ChunkForm& form, const ChunkTokens& x, const Tensor
 ChunkTerms NextTerms(const ChunkForm& form, const ChunkTokens& x, const Tensor& S, const ChunkTerms& last) {
   const Tensor W = Later(last.W, 0), written = Later(last.H, 0);
   const GateProducts gates = MultiplyGates(Later(last.G, 1));
-  const Tensor s =
-      form.normalize == "token" ? SlotLengths(S).unsqueeze(-2) : SquaresBefore(x, S, last).sqrt();
-  Tensor H = form.objective == "enc" ? x.v : -x.v;
-  if (form.objective == "dec") {
+  const Tensor s = form.normalize == kernels::Normalize::kToken ? SlotLengths(S).unsqueeze(-2)
+                                                                : SquaresBefore(x, S, last).sqrt();
+  Tensor H = form.objective == Objective::kEnc ? x.v : -x.v;
+  if (form.objective == Objective::kDec) {
     const Tensor reads = x.k / s;
     H = H + at::matmul(reads * gates.FromStart(), S) - at::matmul(GatedScores(reads, W, gates), written);
   }
@@ -76,7 +77,7 @@ ChunkTerms NextTerms(const ChunkForm& form, const ChunkTokens& x, const Tensor& 
 
 Tensor ExpectedSquares(const ChunkForm& form, const ChunkTokens& x, const Tensor& S,
                        const ChunkTerms& terms) {
-  if (form.normalize == "token") return SlotLengths(S).square();
+  if (form.normalize == kernels::Normalize::kToken) return SlotLengths(S).square();
   const int64_t end = x.k.size(-2) - 1;
   const Tensor before = SquaresBefore(x, S, terms).select(-2, end);
   return x.mu.select(-2, end).square() * before + terms.added.select(-2, end);
@@ -86,7 +87,7 @@ std::pair<Tensor, Tensor> ApplyTerms(const ChunkForm& form, const ChunkTokens& x
                                      const ChunkTerms& terms) {
   const GateProducts gates = MultiplyGates(terms.G);
   Tensor kept = gates.FromStart();  // the share of S' in X_t
-  if (form.method == "linear1") {
+  if (form.linear1) {
     const int64_t C = x.k.size(-2);
     kept = kept + GatedSum(at::ones({C, C}, S.options()).expand({S.size(0), C, C}), terms.R, gates);
   }

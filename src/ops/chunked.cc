@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/registry.h"
 #include "ops/gated_products.h"
 #include "ops/inputs.h"
 
@@ -100,53 +101,60 @@ Tensor Split(const Tensor& x, int64_t N, int64_t chunk, double fill) {
   return at::constant_pad_nd(parts, {0, 0, 0, padded - chunk}, fill);
 }
 
-std::tuple<Tensor, Tensor> RunSequence(const Inputs& in, int64_t chunk) {
+std::tuple<Tensor, Tensor> RunSequence(const kernels::Memory& memory, const Inputs& in, int64_t chunk) {
   const int64_t T = PlainSize(in.q, 1), N = (T + chunk - 1) / chunk;
   const auto wide = [&](const Tensor& x) { return x.to(in.state.scalar_type()); };
   Chunks c{
       Split(wide(in.q), N, chunk, 0), Split(wide(in.k), N, chunk, 0), Split(wide(in.v), N, chunk, 0), {}, {}};
-  if (in.mu.has_value()) {
-    c.gate = Split(wide(in.mu->dim() == 4 ? *in.mu : in.mu->unsqueeze(-1)), N, chunk, 1);
+  const auto gate = [&](kernels::GateRole role) {
+    const int place = memory.FindGate(role);
+    return place < 0 ? OptionalTensor() : in.gates[static_cast<size_t>(place)];
+  };
+  if (const OptionalTensor mu = gate(kernels::GateRole::kForget)) {
+    c.gate = Split(wide(mu->dim() == 4 ? *mu : mu->unsqueeze(-1)), N, chunk, 1);
   }
-  if (in.gamma.has_value()) c.gamma = Split(wide(in.gamma->unsqueeze(-1)), N, chunk, 0);
+  if (const OptionalTensor gamma = gate(kernels::GateRole::kWrite)) {
+    c.gamma = Split(wide(gamma->unsqueeze(-1)), N, chunk, 0);
+  }
   const auto [y, state] = RunChunks(c, in.state);
   const Tensor rows = y.narrow(3, 0, chunk).permute({0, 2, 3, 1, 4}).flatten(1, 2).narrow(1, 0, T);
   return {rows.to(in.q.scalar_type()), state};
 }
 
-std::tuple<Tensor, Tensor> ChunkedOp(const std::string& rule_name, const Tensor& q, const Tensor& k,
+std::tuple<Tensor, Tensor> ChunkedOp(const std::string& rule, const Tensor& q, const Tensor& k,
                                      const Tensor& v, const OptionalTensor& gamma, const OptionalTensor& mu,
                                      const OptionalTensor& state, int64_t chunk) {
-  const std::vector<std::string>& rules = ChunkedRules();
-  TORCH_CHECK_VALUE(std::find(rules.begin(), rules.end(), rule_name) != rules.end(), "[recur] '", rule_name,
+  const std::vector<std::string> rules = ChunkedRules();
+  TORCH_CHECK_VALUE(std::find(rules.begin(), rules.end(), rule) != rules.end(), "[recur] '", rule,
                     "' has no chunk form; the rules that have one are: ", c10::Join(", ", rules),
                     "; the others run token by token (method 'exact')");
+  const kernels::Memory& memory = MemoryNamed(rule);
   TORCH_CHECK_VALUE(chunk >= 1, "[recur] chunk is ", chunk, "; it must be at least 1 token");
   TORCH_CHECK_VALUE(q.dim() == 4 && v.dim() == 4, "[recur] q and v must have 4 dimensions [B,T,H,*], got ",
                     q.sizes(), " and ", v.sizes());
   const at::ScalarType type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto zeros = [&] {
+    return at::zeros({PlainSize(q, 0), PlainSize(q, 2), PlainSize(q, 3), PlainSize(v, 3)},
+                     q.options().dtype(type));
+  };
   const Inputs in{q,
                   k,
                   v,
-                  gamma,
-                  mu,
-                  std::nullopt,
-                  std::nullopt,
-                  std::nullopt,
-                  state.has_value()
-                      ? *state
-                      : at::zeros({PlainSize(q, 0), PlainSize(q, 2), PlainSize(q, 3), PlainSize(v, 3)},
-                                  q.options().dtype(type)),
+                  GatesByName(memory, {{"gamma", gamma}, {"mu", mu}}),
+                  state.has_value() ? *state : zeros(),
                   std::nullopt};
-  CheckInputs(RuleNamed(rule_name), "token", in);
-  return RunSequence(in, std::min(chunk, PlainSize(q, 1)));
+  CheckTypes(memory, in);
+  CheckShapes(memory, in);
+  return RunSequence(memory, in, std::min(chunk, PlainSize(q, 1)));
 }
 
 }  // namespace
 
-const std::vector<std::string>& ChunkedRules() {
-  static const std::vector<std::string> rules = {"linear_attention", "mamba2", "gla", "deltanet",
-                                                 "gated_deltanet"};
+std::vector<std::string> ChunkedRules() {
+  std::vector<std::string> rules;
+  for (const kernels::Memory& memory : kernels::Memories()) {
+    if (memory.chunk_form) rules.push_back(memory.RecurName());
+  }
   return rules;
 }
 

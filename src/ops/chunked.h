@@ -19,7 +19,7 @@
 namespace lattice {
 
 // The rules that have a chunk form.
-LATTICE_EXPORT const std::vector<std::string>& ChunkedRules();
+LATTICE_EXPORT std::vector<std::string> ChunkedRules();
 
 // Arguments and results as Recur's; no cu_seqlens. chunk >= 1; any T, the last chunk may be shorter.
 // Throws c10::Error for a rule without a chunk form, naming those that have one.

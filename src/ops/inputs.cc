@@ -7,12 +7,14 @@
 #include <sstream>
 #include <vector>
 
-#include "base/error.h"
+#include "kernels/registry.h"
 
 namespace lattice {
 namespace {
 
-using kernels::RuleInfo;
+using kernels::GateInfo;
+using kernels::GateRole;
+using kernels::Memory;
 using Shape = std::vector<c10::SymInt>;
 
 std::string Print(c10::SymIntArrayRef shape) {
@@ -30,21 +32,18 @@ void CheckSequenceTensor(const std::string& op, const at::Tensor& cu) {
                     " of shape ", Print(cu.sym_sizes()));
 }
 
-class Checker {
+class ShapeChecker {
  public:
-  Checker(const RuleInfo& rule, const Inputs& in) : rule_(rule), in_(in), op_(OperatorName(rule)) {}
+  ShapeChecker(const Memory& memory, const Inputs& in)
+      : memory_(memory), in_(in), op_(OperatorName(memory)) {}
 
-  void Run(const std::string& normalize) {
-    TORCH_CHECK_VALUE(normalize == "token" || normalize == "none", op_, " normalize is '", normalize,
-                      "'; the choices of the exact method are 'token' and 'none'",
-                      normalize == "chunk" ? " ('chunk' is for the methods 'linear1' and 'linear2')" : "");
+  void Run() {
     Rank4("q", in_.q);
     Rank4("k", in_.k);
     Rank4("v", in_.v);
     CheckSizes();
     CheckGates();
     CheckState();
-    CheckTypes();
   }
 
  private:
@@ -84,46 +83,19 @@ class Checker {
                       " are expected to fit into memory, but their product overflows; use smaller tensors");
   }
 
-  void Gate(const char* name, const OptionalTensor& gate, unsigned bit, bool slots) {
-    const bool takes = ((rule_.gates | rule_.optional_gates) & bit) != 0;
-    if (!gate.has_value()) {
-      TORCH_CHECK_VALUE((rule_.gates & bit) == 0, op_, " ", name, " is missing; ", Taken());
-      return;
-    }
-    TORCH_CHECK_VALUE(takes, op_, " ", name, " was given, but ", rule_.name, " does not take it; ", Taken());
-    Shape want{B_, T_, H_};
-    if (slots) want.push_back(M_);
-    TORCH_CHECK_VALUE(gate->sym_sizes() == c10::SymIntArrayRef(want), op_, " ", name, " has shape ",
-                      Print(gate->sym_sizes()), " but ", rule_.name, " needs ",
-                      slots ? "[B,T,H,M]" : "[B,T,H]", " = ", Print(want));
-  }
-
   void CheckGates() {
-    const bool slot_mu = (rule_.gates & kernels::kSlotMuGate) != 0;
-    Gate("gamma", in_.gamma, kernels::kGamma, false);
-    Gate("mu", in_.mu, slot_mu ? kernels::kSlotMuGate : kernels::kMu, slot_mu);
-    Gate("igate", in_.igate, kernels::kInput, false);
-    Gate("fgate", in_.fgate, kernels::kForget, false);
-    if (!in_.lam.has_value()) return;
-    TORCH_CHECK_VALUE(rule_.shrink_kernels.forward_f32 != nullptr, op_, " lam was given, but ", rule_.name,
-                      " has no shrinkage");
-    TORCH_CHECK_VALUE(in_.lam->sym_sizes() == c10::SymIntArrayRef(Shape{B_, T_, H_}), op_, " lam has shape ",
-                      Print(in_.lam->sym_sizes()), "; pass a number or [B,T,H] = ", Print(Shape{B_, T_, H_}));
-  }
-
-  std::string Taken() const {
-    std::string gates;
-    const auto add = [&](unsigned bit, const char* text) {
-      if (((rule_.gates | rule_.optional_gates) & bit) == 0) return;
-      gates +=
-          (gates.empty() ? "" : ", ") + std::string(text) + ((rule_.gates & bit) == 0 ? " (optional)" : "");
-    };
-    add(kernels::kGamma, "gamma [B,T,H]");
-    add(kernels::kMu, "mu [B,T,H]");
-    add(kernels::kSlotMuGate, "mu [B,T,H,M]");
-    add(kernels::kInput, "igate [B,T,H]");
-    add(kernels::kForget, "fgate [B,T,H]");
-    return rule_.name + (gates.empty() ? " takes no gates" : " takes " + gates);
+    for (size_t i = 0; i < memory_.gates.size(); ++i) {
+      const GateInfo& gate = memory_.gates[i];
+      const OptionalTensor& x = in_.gates[i];
+      TORCH_CHECK_VALUE(x.has_value() || !gate.required, op_, " ", gate.name, " is missing; ",
+                        GatesText(memory_));
+      if (!x.has_value()) continue;
+      Shape want{B_, T_, H_};
+      if (gate.per_slot) want.push_back(M_);
+      TORCH_CHECK_VALUE(x->sym_sizes() == c10::SymIntArrayRef(want), op_, " ", gate.name, " has shape ",
+                        Print(x->sym_sizes()), " but ", memory_.name, " needs ",
+                        gate.per_slot ? "[B,T,H,M]" : "[B,T,H]", " = ", Print(want));
+    }
   }
 
   void CheckState() {
@@ -131,7 +103,6 @@ class Checker {
     const char* leading = "B";
     if (in_.cu_seqlens.has_value()) {
       const at::Tensor& cu = *in_.cu_seqlens;
-      CheckSequenceTensor(op_, cu);
       TORCH_CHECK_VALUE(B_ == 1, op_,
                         " with cu_seqlens the batch must be 1 (sequences lie one after the other), got ", B_);
       sequences = cu.sym_size(0) - 1;
@@ -139,10 +110,12 @@ class Checker {
     }
     const auto got = in_.state.sym_sizes();
     Shape want{sequences, H_, M_, D_};
-    const char* letters = ",H,M,D] = ";
-    if (rule_.vector_state) {
-      want = {sequences, H_, M_ * D_ + M_ + 1};
-      letters = ",H,M*D+M+1] = ";
+    std::string letters = ",H,M,D] = ";
+    if (!memory_.beside.empty()) {
+      want = {sequences, H_, memory_.StateSize(M_, D_)};
+      letters = ",H,M*D";
+      for (const kernels::StatePart& part : memory_.beside) letters += part.per_slot ? "+M" : "+1";
+      letters += "] = ";
     } else if (got.size() == 4) {
       TORCH_CHECK_VALUE(got[2] == M_, op_, " k has ", M_, " slots but state has ", got[2],
                         "; pass a state of shape [", leading, letters, Print(want));
@@ -151,21 +124,17 @@ class Checker {
                       "; pass a state of shape [", leading, letters, Print(want));
   }
 
-  void SameKind(const char* name, const OptionalTensor& x) {
-    if (!x.has_value()) return;
-    const at::ScalarType type = x->scalar_type(), state = in_.state.scalar_type();
-    TORCH_CHECK_TYPE(type == state || (state == at::kFloat && type == at::kBFloat16), op_, " ", name, " is ",
-                     type, " but state is ", state,
-                     "; use one type, or bfloat16 inputs with a float32 state");
-    CheckDevice(name, *x);
-  }
+  const Memory& memory_;
+  const Inputs& in_;
+  const std::string op_;
+  c10::SymInt B_, T_, H_, M_, D_;
+};
 
-  void CheckDevice(const char* name, const at::Tensor& x) {
-    TORCH_CHECK_VALUE(x.device() == in_.q.device(), op_, " ", name, " is on ", x.device(), " but q is on ",
-                      in_.q.device(), "; move them to one device");
-  }
+class TypeChecker {
+ public:
+  TypeChecker(const Memory& memory, const Inputs& in) : memory_(memory), in_(in), op_(OperatorName(memory)) {}
 
-  void CheckTypes() {
+  void Run() {
     const at::ScalarType state = in_.state.scalar_type();
     TORCH_CHECK_TYPE(state == at::kFloat || state == at::kDouble, op_, " state is ", state,
                      "; it must be float32 or float64");
@@ -175,38 +144,102 @@ class Checker {
     TORCH_CHECK_TYPE(in_.q.scalar_type() == in_.k.scalar_type() && in_.q.scalar_type() == in_.v.scalar_type(),
                      op_, " q, k and v must have one type, got ", in_.q.scalar_type(), ", ",
                      in_.k.scalar_type(), " and ", in_.v.scalar_type());
-    SameKind("gamma", in_.gamma);
-    SameKind("mu", in_.mu);
-    SameKind("lam", in_.lam);
-    SameKind("igate", in_.igate);
-    SameKind("fgate", in_.fgate);
+    for (size_t i = 0; i < memory_.gates.size(); ++i) {
+      if (in_.gates[i].has_value()) SameKind(memory_.gates[i].name, *in_.gates[i]);
+    }
     CheckDevice("state", in_.state);
-    if (in_.cu_seqlens.has_value()) CheckDevice("cu_seqlens", *in_.cu_seqlens);
+    if (!in_.cu_seqlens.has_value()) return;
+    CheckSequenceTensor(op_, *in_.cu_seqlens);
+    CheckDevice("cu_seqlens", *in_.cu_seqlens);
   }
 
-  const RuleInfo& rule_;
+ private:
+  void SameKind(const std::string& name, const at::Tensor& x) {
+    const at::ScalarType type = x.scalar_type(), state = in_.state.scalar_type();
+    TORCH_CHECK_TYPE(type == state || (state == at::kFloat && type == at::kBFloat16), op_, " ", name, " is ",
+                     type, " but state is ", state,
+                     "; use one type, or bfloat16 inputs with a float32 state");
+    CheckDevice(name, x);
+  }
+
+  void CheckDevice(const std::string& name, const at::Tensor& x) {
+    TORCH_CHECK_VALUE(x.device() == in_.q.device(), op_, " ", name, " is on ", x.device(), " but q is on ",
+                      in_.q.device(), "; move them to one device");
+  }
+
+  const Memory& memory_;
   const Inputs& in_;
   const std::string op_;
-  c10::SymInt B_, T_, H_, M_, D_;
 };
 
 }  // namespace
 
-std::string OperatorName(const RuleInfo& rule) {
-  return rule.name.starts_with("lattice_") ? "[scan]" : "[recur]";
-}
+std::string OperatorName(const Memory& memory) { return memory.objective.has_value() ? "[scan]" : "[recur]"; }
 
-const RuleInfo& RuleNamed(const std::string& name) {
-  try {
-    return kernels::FindRule(name);
-  } catch (const Error& error) {
-    TORCH_CHECK_VALUE(false, error.what());
+const Memory& MemoryNamed(const std::string& name) {
+  std::string known;
+  for (const Memory& memory : kernels::Memories()) {
+    if (memory.attention) continue;
+    if (memory.RecurName() == name) return memory;
+    known += (known.empty() ? "" : ", ") + memory.RecurName();
   }
+  TORCH_CHECK_VALUE(false, "[recur] unknown rule '", name, "'; the rules are: ", known);
 }
 
-void CheckInputs(const RuleInfo& rule, const std::string& normalize, const Inputs& in) {
-  Checker(rule, in).Run(normalize);
+std::string GatesText(const Memory& memory) {
+  std::string text;
+  for (const GateInfo& gate : memory.gates) {
+    text += (text.empty() ? " takes " : ", ") + gate.name + (gate.per_slot ? " [B,T,H,M]" : " [B,T,H]") +
+            (gate.required ? "" : " (optional)");
+  }
+  return memory.name + (text.empty() ? " takes no gates" : text);
 }
+
+std::vector<OptionalTensor> GatesOf(const Memory& memory, const GateList& gates) {
+  TORCH_CHECK_VALUE(gates.size() <= memory.gates.size(), OperatorName(memory), " got ", gates.size(),
+                    " gates; ", GatesText(memory));
+  std::vector<OptionalTensor> all(memory.gates.size());
+  for (size_t i = 0; i < gates.size(); ++i) all[i] = gates.get(i);
+  return all;
+}
+
+std::vector<OptionalTensor> GatesByName(const Memory& memory,
+                                        std::initializer_list<std::pair<const char*, OptionalTensor>> named) {
+  std::vector<OptionalTensor> gates(memory.gates.size());
+  for (const auto& [name, gate] : named) {
+    if (!gate.has_value()) continue;
+    const int place = memory.FindGate(name);
+    TORCH_CHECK_VALUE(place >= 0, OperatorName(memory), " ", name, " was given, but ", memory.name,
+                      " does not take it; ", GatesText(memory));
+    gates[static_cast<size_t>(place)] = gate;
+  }
+  return gates;
+}
+
+GateList Inputs::GatesAsList() const {
+  GateList list;
+  for (const OptionalTensor& gate : gates) list.push_back(gate);
+  return list;
+}
+
+std::vector<at::Tensor> Inputs::Differentiable() const {
+  std::vector<at::Tensor> all = {q, k, v, state};
+  for (const OptionalTensor& gate : gates) all.push_back(gate.value_or(at::Tensor()));
+  return all;
+}
+
+Inputs Inputs::Widened() const {
+  const at::ScalarType type = state.scalar_type();
+  Inputs wide{q.to(type), k.to(type), v.to(type), gates, state, cu_seqlens};
+  for (OptionalTensor& gate : wide.gates) {
+    if (gate.has_value()) gate = gate->to(type);
+  }
+  if (cu_seqlens.has_value()) wide.cu_seqlens = cu_seqlens->to(at::kLong);
+  return wide;
+}
+
+void CheckTypes(const Memory& memory, const Inputs& in) { TypeChecker(memory, in).Run(); }
+void CheckShapes(const Memory& memory, const Inputs& in) { ShapeChecker(memory, in).Run(); }
 
 bool HasValues(const at::Tensor& x) { return !x.is_meta() && !at::isTensorSubclassLike(x); }
 
@@ -226,8 +259,8 @@ std::vector<int64_t> SequenceStarts(const std::string& op, const at::Tensor& cu_
   return starts;
 }
 
-void RequireNoTangents(const char* op, std::initializer_list<at::Tensor> tensors) {
-  for (const at::Tensor& x : tensors) {
+void RequireNoTangents(const std::string& op, const Inputs& in) {
+  for (const at::Tensor& x : in.Differentiable()) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         !x.defined() || !x._fw_grad(/*level=*/0).defined(), op,
         " has no forward-mode derivatives (torch.func.jvp, jacfwd, forward_ad); use reverse "

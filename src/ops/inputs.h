@@ -2,29 +2,51 @@
 #ifndef LATTICE_OPS_INPUTS_H_
 #define LATTICE_OPS_INPUTS_H_
 
+#include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "kernels/registry.h"
+#include "kernels/memory.h"
 
 namespace lattice {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
+// Gates in the order of a memory's description; those that are left out have no value.
+using GateList = c10::List<std::optional<at::Tensor>>;
+
 struct Inputs {
   at::Tensor q, k, v;
-  OptionalTensor gamma, mu, lam, igate, fgate;
+  std::vector<OptionalTensor> gates;
   at::Tensor state;
   OptionalTensor cu_seqlens;
+
+  GateList GatesAsList() const;
+  // All tensors that have a derivative, absent gates undefined: q, k, v, state, then the gates.
+  std::vector<at::Tensor> Differentiable() const;
+  // Everything in the type of the state, cu_seqlens in int64.
+  Inputs Widened() const;
 };
 
-// Throws c10::Error with the operator's name, the argument, what was expected, what was got and what to do.
-// Looks at shapes, types and devices only (symbolic sizes welcome), never at data.
-void CheckInputs(const kernels::RuleInfo& rule, const std::string& normalize, const Inputs& in);
+// The gates of a list, which has at most as many entries as the memory has gates; the rest has no value.
+std::vector<OptionalTensor> GatesOf(const kernels::Memory& memory, const GateList& gates);
+
+// The gates of a memory from those that an operator knows by name; c10::Error for one that the memory does
+// not take.
+std::vector<OptionalTensor> GatesByName(const kernels::Memory& memory,
+                                        std::initializer_list<std::pair<const char*, OptionalTensor>> named);
+
+// The checks of a call, each made once. They throw c10::Error with the operator's name, the argument, what
+// was expected, what was got and what to do, and never look at data. Types and devices: before anything is
+// converted.
+void CheckTypes(const kernels::Memory& memory, const Inputs& in);
+// Shapes (symbolic sizes welcome) and which gates there are: where memory is about to be read, or would be.
+void CheckShapes(const kernels::Memory& memory, const Inputs& in);
 
 // The values of cu_seqlens, int32 or int64 on any device, read on the host. Throws c10::Error that begins
 // with `op` unless they go from 0 to T and never fall, and where there are no values to read (meta and fake
@@ -36,13 +58,16 @@ bool HasValues(const at::Tensor& x);
 
 // Throws c10::Error where forward-mode differentiation would pass through unnoticed: the recurrences have
 // no tangents.
-void RequireNoTangents(const char* op, std::initializer_list<at::Tensor> tensors);
+void RequireNoTangents(const std::string& op, const Inputs& in);
 
-// "[scan]" or "[recur]": how messages about this rule begin.
-std::string OperatorName(const kernels::RuleInfo& rule);
+// "[scan]" or "[recur]": how messages about this memory begin.
+std::string OperatorName(const kernels::Memory& memory);
 
-// The rule of that name; c10::Error naming the known ones otherwise.
-const kernels::RuleInfo& RuleNamed(const std::string& name);
+// "deltanet takes gamma [B,T,H]", for messages.
+std::string GatesText(const kernels::Memory& memory);
+
+// The memory that recur knows by that name, which has kernels; c10::Error naming the known ones otherwise.
+const kernels::Memory& MemoryNamed(const std::string& name);
 
 }  // namespace lattice
 

@@ -9,8 +9,10 @@
 
 namespace lattice {
 
-inline const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const Inputs& in) {
-  return in.lam.has_value() ? rule.shrink_kernels : rule.kernels;
+inline const kernels::KernelSet& KernelsFor(const kernels::Memory& memory, const Inputs& in) {
+  const int shrink = memory.FindGate(kernels::GateRole::kShrink);
+  return shrink >= 0 && in.gates[static_cast<size_t>(shrink)].has_value() ? memory.shrink_kernels
+                                                                          : memory.kernels;
 }
 
 // Room for it, in elements: the most there can be, told by sizes alone. For packed sequences that is what the
@@ -18,10 +20,10 @@ inline const kernels::KernelSet& KernelsFor(const kernels::RuleInfo& rule, const
 struct KeptRoom {
   c10::SymInt states, notes;
 
-  KeptRoom(const kernels::RuleInfo& rule, const Inputs& in) {
+  KeptRoom(const kernels::Memory& memory, const Inputs& in) {
     const c10::SymInt B = in.q.sym_size(0), T = in.q.sym_size(1), H = in.q.sym_size(2);
     const c10::SymInt M = in.q.sym_size(3), D = in.v.sym_size(3), sequences = in.state.sym_size(0);
-    const c10::SymInt state_size = rule.StateSize(M, D), note_size = KernelsFor(rule, in).notes.Of(M, D);
+    const c10::SymInt state_size = memory.StateSize(M, D), note_size = KernelsFor(memory, in).notes.Of(M, D);
     const c10::SymInt blocks =
         in.cu_seqlens.has_value() ? T / kernels::kBlock : B * ((T - 1) / kernels::kBlock);
     states = blocks * H * state_size;

@@ -36,10 +36,37 @@ inline OptionalTensor RowsContiguous(const OptionalTensor& x) {
   return x.has_value() ? OptionalTensor(RowsContiguous(*x)) : x;
 }
 
+// Fills the sizes and inputs of a problem. The tensors must outlive it.
+template <typename T>
+void FillProblem(const kernels::Memory& memory, const Inputs& in,
+                 const std::vector<kernels::Sequence>& sequences, kernels::Problem<T>& p) {
+  p.heads = in.q.size(2);
+  p.slots = in.q.size(3);
+  p.width = in.v.size(3);
+  p.state_size = memory.StateSize(p.slots, p.width);
+  p.sequences = sequences.data();
+  p.count = static_cast<int64_t>(sequences.size());
+  p.q = ViewOf<T>(in.q);
+  p.k = ViewOf<T>(in.k);
+  p.v = ViewOf<T>(in.v);
+  for (size_t i = 0; i < in.gates.size(); ++i) p.gates[i] = ViewOf<T>(in.gates[i]);
+  p.state = in.state.const_data_ptr<T>();
+}
+
+// Inputs as the kernels can read them.
+inline Inputs ForKernels(Inputs in) {
+  in.q = RowsContiguous(in.q);
+  in.k = RowsContiguous(in.k);
+  in.v = RowsContiguous(in.v);
+  for (OptionalTensor& gate : in.gates) gate = RowsContiguous(gate);
+  in.state = in.state.contiguous();
+  return in;
+}
+
 // The sequences of a call; kept(length) is how many states, and of how many tokens notes, the forward pass
 // keeps of one.
 template <class Kept>
-std::vector<kernels::Sequence> SequencesOf(const kernels::RuleInfo& rule, const Inputs& in,
+std::vector<kernels::Sequence> SequencesOf(const kernels::Memory& memory, const Inputs& in,
                                            const Kept& kept) {
   const int64_t B = in.q.size(0), T = in.q.size(1);
   std::vector<kernels::Sequence> sequences;
@@ -51,7 +78,7 @@ std::vector<kernels::Sequence> SequencesOf(const kernels::RuleInfo& rule, const 
     note += notes;
   };
   if (in.cu_seqlens.has_value()) {
-    const std::vector<int64_t> at = SequenceStarts(OperatorName(rule), *in.cu_seqlens, T);
+    const std::vector<int64_t> at = SequenceStarts(OperatorName(memory), *in.cu_seqlens, T);
     for (size_t n = 0; n + 1 < at.size(); ++n) add(0, at[n], at[n + 1] - at[n]);
   } else {
     for (int64_t b = 0; b < B; ++b) add(b, 0, T);

@@ -1,4 +1,7 @@
 // Schemas, autograd and the public entry points.
+//
+// A call takes this way: Run checks types and widens them; _recurrence is where autograd comes in; _forward
+// (recurrence_cpu.cc, or recurrence_meta.cc without data) checks shapes and computes.
 #include "ops/recurrence.h"
 
 #include <ATen/ATen.h>
@@ -6,210 +9,193 @@
 #include <torch/library.h>
 
 #include "kernels/isa.h"
+#include "kernels/registry.h"
 #include "ops/chunk_scan.h"
-#include "ops/inputs.h"
+#include "ops/recurrence_op.h"
 
 namespace lattice {
 namespace {
 
+using kernels::Memory;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+using Result = std::tuple<at::Tensor, at::Tensor>;
 
-using ForwardSignature = std::tuple<at::Tensor, at::Tensor, at::Tensor>(
-    const std::string&, const std::string&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
-    const OptionalTensor&, const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-    const OptionalTensor&, const at::Tensor&, const OptionalTensor&, bool);
-
-using BackwardSignature = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor,
-                                     at::Tensor, at::Tensor, at::Tensor>(
-    const std::string&, const std::string&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
-    const OptionalTensor&, const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-    const OptionalTensor&, const at::Tensor&, const OptionalTensor&, const at::Tensor&, const at::Tensor&,
-    const OptionalTensor&);
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor> CallForward(const std::string& rule,
-                                                           const std::string& normalize, const Inputs& in,
-                                                           bool keep) {
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("lattice::_forward", "").typed<ForwardSignature>();
-  return op.call(rule, normalize, in.q, in.k, in.v, in.gamma, in.mu, in.lam, in.igate, in.fgate, in.state,
-                 in.cu_seqlens, keep);
+template <class Signature>
+auto Operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
 
-OptionalTensor IfDefined(const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
-at::Tensor OrUndefined(const OptionalTensor& x) { return x.has_value() ? *x : at::Tensor(); }
+ForwardResult CallForward(const Call& call, bool keep) {
+  static const auto op = Operator<ForwardSignature>("lattice::_forward");
+  return call.Through(op, keep);
+}
+
+// The inputs from the tensors that there are, in the order of Inputs::Differentiable; bit i of `given` says
+// whether gate i is among them. A custom function looks into no lists with gaps.
+Inputs FromPresent(at::TensorList tensors, int64_t given, size_t gates, const at::Tensor& cu_seqlens) {
+  Inputs in{tensors[0], tensors[1], tensors[2], std::vector<OptionalTensor>(gates), tensors[3], {}};
+  size_t next = 4;
+  for (size_t i = 0; i < gates; ++i) {
+    if ((given >> i & 1) != 0) in.gates[i] = tensors[next++];
+  }
+  if (cu_seqlens.defined()) in.cu_seqlens = cu_seqlens;
+  return in;
+}
 
 class Recurrence : public torch::autograd::Function<Recurrence> {
  public:
-  static variable_list forward(AutogradContext* ctx, const std::string& rule, const std::string& normalize,
-                               const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               const OptionalTensor& gamma, const OptionalTensor& mu,
-                               const OptionalTensor& lam, const OptionalTensor& igate,
-                               const OptionalTensor& fgate, const at::Tensor& state,
+  static variable_list forward(AutogradContext* ctx, at::TensorList tensors, int64_t given,
+                               const std::string& name, const std::string& normalize,
                                const OptionalTensor& cu_seqlens) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallForward(
-        rule, normalize, {q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens}, /*keep=*/true);
-    ctx->saved_data["rule"] = rule;
+    const Memory& memory = MemoryNamed(name);
+    const at::Tensor starts = cu_seqlens.value_or(at::Tensor());
+    const auto [y, state_out, kept] = CallForward(
+        {memory, normalize, FromPresent(tensors, given, memory.gates.size(), starts)}, /*keep=*/true);
+    ctx->saved_data["given"] = given;
+    ctx->saved_data["name"] = name;
     ctx->saved_data["normalize"] = normalize;
     ctx->set_materialize_grads(false);
-    ctx->save_for_backward({q, k, v, OrUndefined(gamma), OrUndefined(mu), OrUndefined(lam),
-                            OrUndefined(igate), OrUndefined(fgate), state, OrUndefined(cu_seqlens), kept});
+    variable_list saved = tensors.vec();
+    saved.insert(saved.end(), {starts, kept});
+    ctx->save_for_backward(saved);
     return {y, state_out};
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     TORCH_CHECK(!at::GradMode::is_enabled(),
                 "[scan] has first derivatives only; call backward without create_graph=True");
-    const auto saved = ctx->get_saved_variables();
-    const at::Tensor &q = saved[0], &v = saved[2];
-    const OptionalTensor gamma = IfDefined(saved[3]), mu = IfDefined(saved[4]), lam = IfDefined(saved[5]);
-    const OptionalTensor igate = IfDefined(saved[6]), fgate = IfDefined(saved[7]), cu = IfDefined(saved[9]);
-    const at::Tensor dy = grads[0].defined() ? grads[0] : at::zeros_symint(v.sym_sizes(), saved[8].options());
-    static const auto op =
-        c10::Dispatcher::singleton().findSchemaOrThrow("lattice::_backward", "").typed<BackwardSignature>();
-    const auto [dq, dk, dv, dgamma, dmu, dlam, digate, dfgate, dstate] =
-        op.call(ctx->saved_data["rule"].toStringRef(), ctx->saved_data["normalize"].toStringRef(), q,
-                saved[1], v, gamma, mu, lam, igate, fgate, saved[8], cu, saved[10], dy, IfDefined(grads[1]));
-    const auto of = [](const OptionalTensor& x, const at::Tensor& dx) {
-      return x.has_value() ? dx : at::Tensor();
-    };
-    return {at::Tensor(),
-            at::Tensor(),
-            dq,
-            dk,
-            dv,
-            of(gamma, dgamma),
-            of(mu, dmu),
-            of(lam, dlam),
-            of(igate, digate),
-            of(fgate, dfgate),
-            dstate,
-            at::Tensor()};
+    const variable_list saved = ctx->get_saved_variables();
+    const size_t count = saved.size() - 2;
+    const int64_t given = ctx->saved_data["given"].toInt();
+    const Memory& memory = MemoryNamed(ctx->saved_data["name"].toStringRef());
+    const Call call(
+        memory, ctx->saved_data["normalize"].toStringRef(),
+        FromPresent(at::TensorList(saved.data(), count), given, memory.gates.size(), saved[count]));
+    const at::Tensor dy =
+        grads[0].defined() ? grads[0] : at::zeros_symint(call.in.v.sym_sizes(), call.in.state.options());
+    const OptionalTensor dstate_out = grads[1].defined() ? OptionalTensor(grads[1]) : std::nullopt;
+    static const auto op = Operator<BackwardSignature>("lattice::_backward");
+    const auto [dq, dk, dv, dstate, dgates] = call.Through(op, saved[count + 1], dy, dstate_out);
+    variable_list out = {dq, dk, dv, dstate};
+    for (size_t i = 0; i < dgates.size(); ++i) {
+      if ((given >> i & 1) != 0) out.push_back(dgates[i]);
+    }
+    out.resize(count + 4);  // nothing for the other arguments of forward
+    return out;
   }
 };
 
-bool AnyRequiresGrad(const Inputs& in) {
-  const auto wants = [](const OptionalTensor& x) { return x.has_value() && x->requires_grad(); };
-  return in.q.requires_grad() || in.k.requires_grad() || in.v.requires_grad() || in.state.requires_grad() ||
-         wants(in.gamma) || wants(in.mu) || wants(in.lam) || wants(in.igate) || wants(in.fgate);
-}
-
-std::tuple<at::Tensor, at::Tensor> RecurrenceAutograd(const std::string& rule, const std::string& normalize,
-                                                      const at::Tensor& q, const at::Tensor& k,
-                                                      const at::Tensor& v, const OptionalTensor& gamma,
-                                                      const OptionalTensor& mu, const OptionalTensor& lam,
-                                                      const OptionalTensor& igate,
-                                                      const OptionalTensor& fgate, const at::Tensor& state,
-                                                      const OptionalTensor& cu_seqlens) {
-  const Inputs in{q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens};
-  RequireNoTangents(rule.starts_with("lattice_") ? "[scan]" : "[recur]",
-                    {q, k, v, OrUndefined(gamma), OrUndefined(mu), OrUndefined(lam), OrUndefined(igate),
-                     OrUndefined(fgate), state});
-  if (!at::GradMode::is_enabled() || !AnyRequiresGrad(in)) {
+Result RecurrenceAutograd(LATTICE_RECURRENCE_PARAMETERS) {
+  const Call call = LATTICE_RECURRENCE_CALL;
+  RequireNoTangents(OperatorName(call.memory), call.in);
+  variable_list present;
+  bool any = false;
+  int64_t given = 0;
+  for (const at::Tensor& x : call.in.Differentiable()) {
+    if (!x.defined()) continue;
+    present.push_back(x);
+    any = any || x.requires_grad();
+  }
+  for (size_t i = 0; i < call.in.gates.size(); ++i) given |= int64_t{call.in.gates[i].has_value()} << i;
+  if (!at::GradMode::is_enabled() || !any) {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallForward(rule, normalize, in, /*keep=*/false);
+    auto [y, state_out, kept] = CallForward(call, /*keep=*/false);
     return {y, state_out};
   }
-  auto out = Recurrence::apply(rule, normalize, q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens);
+  const variable_list out = Recurrence::apply(at::TensorList(present), given, name, normalize, cu_seqlens);
   return {out[0], out[1]};
 }
 
-std::tuple<at::Tensor, at::Tensor> RecurrenceForward(const std::string& rule, const std::string& normalize,
-                                                     const at::Tensor& q, const at::Tensor& k,
-                                                     const at::Tensor& v, const OptionalTensor& gamma,
-                                                     const OptionalTensor& mu, const OptionalTensor& lam,
-                                                     const OptionalTensor& igate, const OptionalTensor& fgate,
-                                                     const at::Tensor& state,
-                                                     const OptionalTensor& cu_seqlens) {
-  auto [y, state_out, kept] = CallForward(
-      rule, normalize, {q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens}, /*keep=*/false);
+Result RecurrenceForward(LATTICE_RECURRENCE_PARAMETERS) {
+  auto [y, state_out, kept] = CallForward(LATTICE_RECURRENCE_CALL, /*keep=*/false);
   return {y, state_out};
 }
 
-using RecurrenceSignature = std::tuple<at::Tensor, at::Tensor>(const std::string&, const std::string&,
-                                                               const at::Tensor&, const at::Tensor&,
-                                                               const at::Tensor&, const OptionalTensor&,
-                                                               const OptionalTensor&, const OptionalTensor&,
-                                                               const OptionalTensor&, const OptionalTensor&,
-                                                               const at::Tensor&, const OptionalTensor&);
-
-OptionalTensor To(const OptionalTensor& x, at::ScalarType type) {
-  return x.has_value() ? OptionalTensor(x->to(type)) : x;
-}
-
-// Checks, widens bfloat16 to the state's type, runs, and narrows y again.
-std::tuple<at::Tensor, at::Tensor> Run(const kernels::RuleInfo& rule, const std::string& normalize,
-                                       const Inputs& in) {
-  CheckInputs(rule, normalize, in);
-  TORCH_CHECK_VALUE(
-      in.q.device().is_cpu() || in.q.is_meta(), OperatorName(rule),
-      " the exact recurrence computes on the CPU, but q is on ", in.q.device(),
-      "; move the tensors to the CPU, or use a method that is made of matrix products: linear2 of "
-      "scan, chunk of recur");
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("lattice::_recurrence", "").typed<RecurrenceSignature>();
-  const at::ScalarType type = in.state.scalar_type();
-  auto [y, state] = op.call(rule.name, normalize, in.q.to(type), in.k.to(type), in.v.to(type),
-                            To(in.gamma, type), To(in.mu, type), To(in.lam, type), To(in.igate, type),
-                            To(in.fgate, type), in.state, in.cu_seqlens);
+// Checks types and the device, widens bfloat16 to the state's type, runs, and narrows y again.
+Result Run(const Memory& memory, const std::string& normalize, const Inputs& in) {
+  CheckTypes(memory, in);
+  TORCH_CHECK_VALUE(in.q.device().is_cpu() || in.q.is_meta(), OperatorName(memory),
+                    " the exact recurrence computes on the CPU, but q is on ", in.q.device(),
+                    "; move the tensors to the CPU, or use a method that is made of matrix products: "
+                    "linear2 of scan, chunk of recur");
+  static const auto op = Operator<RecurrenceSignature>("lattice::_recurrence");
+  const auto [y, state] = Call(memory, normalize, in.Widened()).Through(op);
   return {y.to(in.q.scalar_type()), state};
 }
 
-std::tuple<at::Tensor, at::Tensor> ScanOp(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                          const at::Tensor& gamma, const OptionalTensor& mu,
-                                          const at::Tensor& state, const OptionalTensor& lam,
-                                          const OptionalTensor& cu_seqlens, const std::string& objective,
-                                          const std::string& normalize, const std::string& method,
-                                          int64_t chunk, int64_t sweeps, std::optional<double> tolerance) {
-  TORCH_CHECK_VALUE(objective == "dec" || objective == "enc" || objective == "sim", "[scan] objective is '",
-                    objective, "'; the choices are 'dec', 'enc' and 'sim'");
-  const Inputs in{q, k, v, gamma, mu, lam, std::nullopt, std::nullopt, state, cu_seqlens};
+Result ScanOp(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& gamma,
+              const OptionalTensor& mu, const at::Tensor& state, const OptionalTensor& lam,
+              const OptionalTensor& cu_seqlens, const std::string& objective, const std::string& normalize,
+              const std::string& method, int64_t chunk, int64_t sweeps, std::optional<double> tolerance) {
+  const Memory& memory = kernels::FindMemory(ParseObjective(objective));
+  const Inputs in{q,     k,         v, GatesByName(memory, {{"gamma", gamma}, {"mu", mu}, {"lam", lam}}),
+                  state, cu_seqlens};
   if (method != "exact") return ChunkScan({objective, normalize, method, chunk, sweeps, tolerance}, in);
   TORCH_CHECK_VALUE(
       chunk == 1 && sweeps == 1 && !tolerance.has_value(),
       "[scan] the exact method has no chunks and no sweeps: chunk and sweeps must be 1, got chunk ", chunk,
       " and sweeps ", sweeps, tolerance.has_value() ? " with a tolerance" : "",
       "; use method 'linear2' for them");
-  return Run(RuleNamed("lattice_" + objective), normalize, in);
+  const auto kind = kernels::NormalizeNamed(normalize);
+  TORCH_CHECK_VALUE(kind.has_value() && *kind != kernels::Normalize::kChunk, "[scan] normalize is '",
+                    normalize, "'; the choices of the exact method are 'token' and 'none'",
+                    kind.has_value() ? " ('chunk' is for the methods 'linear1' and 'linear2')" : "");
+  return Run(memory, normalize, in);
 }
 
-at::Tensor ZeroState(const kernels::RuleInfo& rule, const at::Tensor& q, const at::Tensor& v,
+at::Tensor ZeroState(const Memory& memory, const at::Tensor& q, const at::Tensor& v,
                      const OptionalTensor& cu_seqlens) {
-  TORCH_CHECK_VALUE(rule.zero_state, OperatorName(rule), " state is missing; ", rule.name,
-                    " has no valid zero state, pass one of shape [B,H,M,D]");
-  TORCH_CHECK_VALUE(q.dim() == 4 && v.dim() == 4, OperatorName(rule), " q and v must have 4 dimensions, got ",
-                    q.dim(), " and ", v.dim());
+  TORCH_CHECK_VALUE(memory.zeros != kernels::ZeroStart::kInvalid, OperatorName(memory), " state is missing; ",
+                    memory.name, " has no valid zero state, pass one of shape [B,H,M,D]");
+  TORCH_CHECK_VALUE(q.dim() == 4 && v.dim() == 4, OperatorName(memory),
+                    " q and v must have 4 dimensions, got ", q.dim(), " and ", v.dim());
   const c10::SymInt N = cu_seqlens.has_value() ? cu_seqlens->sym_numel() - 1 : q.sym_size(0);
   const c10::SymInt M = q.sym_size(3), D = v.sym_size(3);
   const at::ScalarType type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const auto options = q.options().dtype(type);
-  if (rule.vector_state) return at::zeros_symint({N, q.sym_size(2), M * D + M + 1}, options);
+  if (!memory.beside.empty()) return at::zeros_symint({N, q.sym_size(2), memory.StateSize(M, D)}, options);
   return at::zeros_symint({N, q.sym_size(2), M, D}, options);
 }
 
-std::tuple<at::Tensor, at::Tensor> RecurOp(const std::string& rule_name, const at::Tensor& q,
-                                           const at::Tensor& k, const at::Tensor& v,
-                                           const OptionalTensor& gamma, const OptionalTensor& mu,
-                                           const OptionalTensor& igate, const OptionalTensor& fgate,
-                                           const OptionalTensor& state, const OptionalTensor& cu_seqlens) {
-  const kernels::RuleInfo& rule = RuleNamed(rule_name);
-  const at::Tensor initial = state.has_value() ? *state : ZeroState(rule, q, v, cu_seqlens);
-  return Run(rule, "token", {q, k, v, gamma, mu, std::nullopt, igate, fgate, initial, cu_seqlens});
+Result RunFrom(const OptionalTensor& state, const Memory& memory, const at::Tensor& q, const at::Tensor& k,
+               const at::Tensor& v, std::vector<OptionalTensor> gates, const OptionalTensor& cu_seqlens) {
+  const at::Tensor initial = state.has_value() ? *state : ZeroState(memory, q, v, cu_seqlens);
+  return Run(memory, "token", {q, k, v, std::move(gates), initial, cu_seqlens});
+}
+
+Result RecurOp(const std::string& rule, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+               const OptionalTensor& gamma, const OptionalTensor& mu, const OptionalTensor& igate,
+               const OptionalTensor& fgate, const OptionalTensor& state, const OptionalTensor& cu_seqlens) {
+  const Memory& memory = MemoryNamed(rule);
+  const auto gates = GatesByName(memory, {{"gamma", gamma}, {"mu", mu}, {"igate", igate}, {"fgate", fgate}});
+  return RunFrom(state, memory, q, k, v, gates, cu_seqlens);
+}
+
+Result RecurWithOp(const std::string& rule, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                   const GateList& gates, const OptionalTensor& state, const OptionalTensor& cu_seqlens) {
+  const Memory& memory = MemoryNamed(rule);
+  return RunFrom(state, memory, q, k, v, GatesOf(memory, gates), cu_seqlens);
 }
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor> Scan(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                        const at::Tensor& gamma, const at::Tensor& state,
-                                        const ScanOptions& options) {
+Result Scan(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& gamma,
+            const at::Tensor& state, const ScanOptions& options) {
   return ScanOp(q, k, v, gamma, options.mu, state, options.lam, options.cu_seqlens, options.objective,
                 options.normalize, options.method, options.chunk, options.sweeps, options.tolerance);
 }
 
-std::tuple<at::Tensor, at::Tensor> Recur(const std::string& rule, const at::Tensor& q, const at::Tensor& k,
-                                         const at::Tensor& v, const RecurOptions& o) {
+Result Recur(const std::string& rule, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+             const RecurOptions& o) {
   return RecurOp(rule, q, k, v, o.gamma, o.mu, o.igate, o.fgate, o.state, o.cu_seqlens);
+}
+
+Result RecurWith(const Memory& memory, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                 const std::vector<OptionalTensor>& gates, const OptionalTensor& state,
+                 const OptionalTensor& cu_seqlens) {
+  return RunFrom(state, memory, q, k, v, gates, cu_seqlens);
 }
 
 TORCH_LIBRARY(lattice, m) {
@@ -224,31 +210,20 @@ TORCH_LIBRARY(lattice, m) {
       "Tensor? fgate=None, Tensor? state=None, Tensor? cu_seqlens=None) -> (Tensor y, Tensor state_out)",
       RecurOp);
   m.def(
+      "recur_with(str rule, Tensor q, Tensor k, Tensor v, Tensor?[] gates, Tensor? state=None, "
+      "Tensor? cu_seqlens=None) -> (Tensor y, Tensor state_out)",
+      RecurWithOp);
+  m.def(
       "attention(Tensor q, Tensor k, Tensor v, Tensor? past_k=None, Tensor? past_v=None, "
       "Tensor? cu_seqlens=None) -> (Tensor y, Tensor keys, Tensor values)",
       Attention);
-  m.def("rules() -> str[]", [] {
-    std::vector<std::string> names;
-    for (const kernels::RuleInfo& rule : kernels::Rules()) names.push_back(rule.name);
-    return names;
-  });
   m.def("isa() -> str", [] { return kernels::CurrentIsa(); });
   m.def("isas() -> str[]", [] { return kernels::AvailableIsas(); });
-  m.def(
-      "_recurrence(str rule, str normalize, Tensor q, Tensor k, Tensor v, Tensor? gamma, Tensor? mu, Tensor? "
-      "lam, "
-      "Tensor? igate, Tensor? fgate, Tensor state, Tensor? cu_seqlens) -> (Tensor y, Tensor state_out)");
-  m.def(
-      "_forward(str rule, str normalize, Tensor q, Tensor k, Tensor v, Tensor? gamma, Tensor? mu, Tensor? "
-      "lam, "
-      "Tensor? igate, Tensor? fgate, Tensor state, Tensor? cu_seqlens, bool keep) -> "
-      "(Tensor y, Tensor state_out, Tensor kept)");
-  m.def(
-      "_backward(str rule, str normalize, Tensor q, Tensor k, Tensor v, Tensor? gamma, Tensor? mu, Tensor? "
-      "lam, "
-      "Tensor? igate, Tensor? fgate, Tensor state, Tensor? cu_seqlens, Tensor kept, Tensor dy, "
-      "Tensor? dstate_out) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dgamma, Tensor dmu, Tensor dlam, "
-      "Tensor digate, Tensor dfgate, Tensor dstate)");
+  m.def("_recurrence(" LATTICE_RECURRENCE_SCHEMA ") -> (Tensor y, Tensor state_out)");
+  m.def("_forward(" LATTICE_RECURRENCE_SCHEMA ", bool keep) -> (Tensor y, Tensor state_out, Tensor kept)");
+  m.def("_backward(" LATTICE_RECURRENCE_SCHEMA
+        ", Tensor kept, Tensor dy, Tensor? dstate_out) -> "
+        "(Tensor dq, Tensor dk, Tensor dv, Tensor dstate, Tensor[] dgates)");
 }
 
 TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) { m.impl("_recurrence", RecurrenceForward); }

@@ -14,12 +14,10 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
-#if defined(__GNUC__)
-#define LATTICE_EXPORT __attribute__((visibility("default")))
-#else
-#define LATTICE_EXPORT
-#endif
+#include "base/export.h"
+#include "kernels/memory.h"
 
 namespace lattice {
 
@@ -48,11 +46,17 @@ struct RecurOptions {
   std::optional<at::Tensor> cu_seqlens;
 };
 
-// Any recurrent rule of kernels::Rules() by name. The state of mlstm is [B,H,M*D+M+1]: S, n, m one after the
-// other.
+// Any memory of kernels::Memories() by name. The state of a memory that keeps numbers beside its matrix is
+// flat: mlstm's is [B,H,M*D+M+1], S, n and m one after the other.
 LATTICE_EXPORT std::tuple<at::Tensor, at::Tensor> Recur(const std::string& rule, const at::Tensor& q,
                                                         const at::Tensor& k, const at::Tensor& v,
                                                         const RecurOptions& options = {});
+
+// The same with any gates, in the order of the memory's description.
+LATTICE_EXPORT std::tuple<at::Tensor, at::Tensor> RecurWith(
+    const kernels::Memory& memory, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const std::vector<std::optional<at::Tensor>>& gates, const std::optional<at::Tensor>& state = {},
+    const std::optional<at::Tensor>& cu_seqlens = {});
 
 // Causal softmax attention, scale M^-1/2, after the cached keys and values [B,P,H,*] if given.
 // Returns y and the caches with this call's keys and values appended.

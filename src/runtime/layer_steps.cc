@@ -29,11 +29,13 @@ kernels::ForwardProblem<float> LayerSteps::ProblemOf(int64_t row, float* memory,
   p.q = Rows(q, row, p.heads * p.slots, p.slots);
   p.k = Rows(k, row, p.heads * p.slots, p.slots);
   p.v = Rows(v, row, p.heads * p.width, p.width);
-  p.gamma = Rows(gamma, row, p.heads, 1);
-  p.mu = rule->slot_mu() ? Rows(mu, row, p.heads * p.slots, p.slots) : Rows(mu, row, p.heads, 1);
-  p.igate = Rows(igate, row, p.heads, 1);
-  p.fgate = Rows(fgate, row, p.heads, 1);
-  if (rule->lam > 0) p.lam = {&rule->lam, 0, 0, 0};
+  const std::vector<kernels::GateInfo>& infos = rule->memory->gates;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const int64_t size = infos[i].per_slot ? p.slots : 1;
+    p.gates[i] = Rows(gates[i], row, p.heads * size, size);
+    if (infos[i].role == kernels::GateRole::kShrink && rule->shrink > 0)
+      p.gates[i] = {&rule->shrink, 0, 0, 0};
+  }
   p.state = memory;
   p.state_out = memory;
   p.y = {y + row * p.heads * p.width, 0, p.heads * p.width, p.width};
@@ -65,6 +67,15 @@ void LayerSteps::RunObserved(int64_t row, int64_t count, int64_t token, float* m
   }
 }
 
+float LayerSteps::GateOf(kernels::GateRole role, size_t cell) const {
+  const int place = rule->memory->FindGate(role);
+  if (place < 0 || gates[place] == nullptr) return 1;
+  if (!rule->memory->gates[static_cast<size_t>(place)].per_slot) return gates[place][cell];
+  const auto slots = static_cast<size_t>(rule->slots);
+  const float* of_slots = gates[place] + cell * slots;
+  return static_cast<float>(std::accumulate(of_slots, of_slots + slots, 0.0) / static_cast<double>(slots));
+}
+
 MemoryStep LayerSteps::StepOf(int64_t row, int64_t head, const float* before, const float* after) const {
   const auto slots = static_cast<size_t>(rule->slots), width = static_cast<size_t>(rule->width);
   const auto cell = static_cast<size_t>(row * rule->heads + head);
@@ -74,15 +85,8 @@ MemoryStep LayerSteps::StepOf(int64_t row, int64_t head, const float* before, co
   step.q = {q + cell * slots, slots};
   step.k = {k + cell * slots, slots};
   step.v = {v + cell * width, width};
-  const float* write_gate = gamma != nullptr ? gamma : igate;
-  if (write_gate != nullptr) step.gamma = write_gate[cell];
-  if (fgate != nullptr) step.mu = fgate[cell];
-  if (mu != nullptr && rule->slot_mu()) {
-    const float* gates = mu + cell * slots;
-    step.mu = static_cast<float>(std::accumulate(gates, gates + slots, 0.0) / static_cast<double>(slots));
-  } else if (mu != nullptr) {
-    step.mu = mu[cell];
-  }
+  step.gamma = GateOf(kernels::GateRole::kWrite, cell);
+  step.mu = GateOf(kernels::GateRole::kForget, cell);
   step.before = {before, slots * width};
   step.after = {after, slots * width};
   return step;

@@ -11,9 +11,9 @@ namespace lattice::runtime {
 
 struct LayerSteps {
   const MemoryRule* rule = nullptr;
-  // [rows, H, M or D] and [rows, H] (mu per slot: [rows, H, M]); gates a mixer has not are null.
+  // [rows, H, M or D], and gates [rows, H] or, per slot, [rows, H, M]; gates that are not made are null.
   const float *q = nullptr, *k = nullptr, *v = nullptr;
-  const float *gamma = nullptr, *mu = nullptr, *igate = nullptr, *fgate = nullptr;
+  const float* gates[kernels::kMaxGates] = {};  // in the order of the memory's description
   float* y = nullptr;  // [rows, H, D]
   int64_t layer = 0;
 
@@ -28,6 +28,8 @@ struct LayerSteps {
                    StepObserver& observer) const;
 
  private:
+  // The value of the gate of that role, of one per slot the mean, 1 where there is none.
+  float GateOf(kernels::GateRole role, size_t cell) const;
   MemoryStep StepOf(int64_t row, int64_t head, const float* before, const float* after) const;
 };
 

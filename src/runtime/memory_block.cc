@@ -84,17 +84,19 @@ void Pass::KeepTail(const Segment& segment, const float* x, int64_t channels, fl
 
 void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
   PreConvolve(b, layer);
-  const int64_t width = config_.width, heads = config_.heads;
+  const int64_t width = config_.width;
   float* u = w_.u.Get(rows_ * width);
-  Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_,
-          {{&b.qk, w_.qk.Get(rows_ * b.qk.rows)},
-           {&b.v, w_.v.Get(rows_ * width)},
-           {&b.gate, w_.gate.Get(rows_ * width)},
-           {&b.gamma.weight, w_.gamma.Get(rows_ * heads)},
-           {b.mu_down.rows > 0 ? &b.mu_down : &b.mu.weight,
-            b.mu_down.rows > 0 ? w_.mu_low.Get(rows_ * b.mu_down.rows) : w_.mu.Get(rows_ * heads)},
-           {&b.igate.weight, w_.igate.Get(rows_ * heads)},
-           {&b.fgate.weight, w_.fgate.Get(rows_ * heads)}},
+  std::vector<Projection> products = {{&b.qk, w_.qk.Get(rows_ * b.qk.rows)},
+                                      {&b.v, w_.v.Get(rows_ * width)},
+                                      {&b.gate, w_.gate.Get(rows_ * width)}};
+  for (size_t i = 0; i < b.gates.size(); ++i) {
+    const GateParts& gate = b.gates[i];
+    const bool low = gate.down.rows > 0;
+    const WeightMatrix* weight = low ? &gate.down : &gate.weight;
+    if (weight->rows > 0)
+      products.push_back({weight, (low ? w_.gate_low : w_.gates[i]).Get(rows_ * weight->rows)});
+  }
+  Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_, products,
           {layer, kWithFeedForward, 1});
   TookUp();
   MakeQueriesAndKeys(b, layer);
@@ -140,7 +142,7 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
 void Pass::MakeValues(const BlockParts& b, int64_t layer) {
   const int64_t width = config_.width;
   float* v = w_.v.Get(0);
-  if (model_.mixer->conv_v) {
+  if (model_.memory->conv_v) {
     float* t = w_.t.Get(rows_ * width);
     const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.conv_v; };
     OverTiles(
@@ -165,57 +167,59 @@ void Pass::SigmoidGate(const float* bias, float* gate) {
   });
 }
 
-void Pass::MakeGates(const BlockParts& b) {
-  const int64_t heads = config_.heads, total = rows_ * heads;
-  float *gamma = w_.gamma.Get(0), *mu = w_.mu.Get(0);
-  if (b.gamma.bias != nullptr) SigmoidGate(b.gamma.bias, gamma);
-  if (b.igate.bias != nullptr) {
-    AddBias(b.igate.bias, rows_, heads, w_.igate.Get(0));
-    AddBias(b.fgate.bias, rows_, heads, w_.fgate.Get(0));
+void Pass::DecayGate(const GateParts& parts, float* gate) {
+  const int64_t heads = config_.heads, total = rows_ * heads, dim = config_.HeadDim();
+  AddBias(parts.bias, rows_, heads, gate);
+  const float* v = w_.v.Get(0);
+  float* scaled = model_.memory->step_scales_values ? w_.scaled_v.Get(rows_ * config_.width) : nullptr;
+  for (int64_t i = 0; i < total; ++i) {
+    const float step = Softplus(gate[i]);
+    gate[i] = std::exp(parts.decay[static_cast<size_t>(i % heads)] * step);
+    for (int64_t d = 0; scaled != nullptr && d < dim; ++d) scaled[i * dim + d] = v[i * dim + d] * step;
   }
-  switch (model_.mixer->forget_gate) {
-    case model::ForgetGate::kNone:
-      break;
-    case model::ForgetGate::kSigmoid:
-      SigmoidGate(b.mu.bias, mu);
-      break;
-    case model::ForgetGate::kDecay: {
-      AddBias(b.mu.bias, rows_, heads, mu);
-      const int64_t dim = config_.HeadDim();
-      const float* v = w_.v.Get(0);
-      // mamba2: the step size is also how much is written.
-      float* scaled = model_.mixer->name == "mamba2" ? w_.scaled_v.Get(rows_ * config_.width) : nullptr;
-      for (int64_t i = 0; i < total; ++i) {
-        const float step = Softplus(mu[i]);
-        mu[i] = std::exp(b.decay[static_cast<size_t>(i % heads)] * step);
-        for (int64_t d = 0; scaled != nullptr && d < dim; ++d) scaled[i * dim + d] = v[i * dim + d] * step;
-      }
-      break;
-    }
-    case model::ForgetGate::kSlots: {
-      const int64_t width = b.mu.weight.rows;
-      float* slots = w_.mu.Get(rows_ * width);
-      Project(w_.mu_low.Get(0), rows_, {{&b.mu.weight, slots}});
-      OverRows(rows_, [&](int64_t first, int64_t last) {
-        AddBias(b.mu.bias, last - first, width, slots + first * width);
-        kernels::SigmoidPower(slots + first * width, (last - first) * width,
-                              static_cast<float>(model::kSlotGatePower));
-      });
-      break;
+}
+
+void Pass::SlotGate(const GateParts& parts, Scratch& gate) {
+  const int64_t width = parts.weight.rows;
+  float* slots = gate.Get(rows_ * width);
+  Project(w_.gate_low.Get(0), rows_, {{&parts.weight, slots}});
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    AddBias(parts.bias, last - first, width, slots + first * width);
+    kernels::SigmoidPower(slots + first * width, (last - first) * width,
+                          static_cast<float>(kernels::kSlotGatePower));
+  });
+}
+
+void Pass::MakeGates(const BlockParts& b) {
+  using kernels::GateForm;
+  for (size_t i = 0; i < b.gates.size(); ++i) {
+    switch (model_.memory->gates[i].form) {
+      case GateForm::kNone:
+        break;
+      case GateForm::kSigmoid:
+        SigmoidGate(b.gates[i].bias, w_.gates[i].Get(0));
+        break;
+      case GateForm::kLinear:
+        AddBias(b.gates[i].bias, rows_, config_.heads, w_.gates[i].Get(0));
+        break;
+      case GateForm::kDecay:
+        DecayGate(b.gates[i], w_.gates[i].Get(0));
+        break;
+      case GateForm::kSlotSigmoid:
+        SlotGate(b.gates[i], w_.gates[i]);
+        break;
     }
   }
 }
 
 void Pass::Remember(const BlockParts& b, int64_t layer) {
   LayerSteps recurrence;
-  recurrence.rule = &model_.memory;
+  recurrence.rule = &model_.rule;
   recurrence.q = w_.q.Get(0);
   recurrence.k = w_.k.Get(0);
-  recurrence.v = model_.mixer->name == "mamba2" ? w_.scaled_v.Get(0) : w_.v.Get(0);
-  recurrence.gamma = b.gamma.bias == nullptr ? nullptr : w_.gamma.Get(0);
-  recurrence.mu = b.mu.bias == nullptr ? nullptr : w_.mu.Get(0);
-  recurrence.igate = b.igate.bias == nullptr ? nullptr : w_.igate.Get(0);
-  recurrence.fgate = b.fgate.bias == nullptr ? nullptr : w_.fgate.Get(0);
+  recurrence.v = model_.memory->step_scales_values ? w_.scaled_v.Get(0) : w_.v.Get(0);
+  for (size_t i = 0; i < b.gates.size(); ++i)
+    recurrence.gates[i] = b.gates[i].bias == nullptr ? nullptr : w_.gates[i].Get(0);
   recurrence.y = w_.y.Get(rows_ * config_.width);
   recurrence.layer = layer;
   RunRecurrence(recurrence, model_.layout, segments_, threads_, w_.stretches);

@@ -20,7 +20,7 @@ class BlockReader {
     b.mix_norm = Vector("mix_norm.weight");
     b.v = Matrix("mixer.v.weight");
     b.out = Matrix("mixer.out.weight");
-    if (parts_.mixer->attention) {
+    if (parts_.memory->attention) {
       b.q = Matrix("mixer.q.weight");
       b.k = Matrix("mixer.k.weight");
     } else {
@@ -42,7 +42,7 @@ class BlockReader {
     return {WeightFormat::kF32, static_cast<int64_t>(values.size()) / cols, cols, values.data(), nullptr};
   }
   GateParts Gate(const std::string& name, int64_t cols) const {
-    return {SmallMatrix("mixer." + name + ".weight", cols), Vector("mixer." + name + ".bias")};
+    return {SmallMatrix("mixer." + name + ".weight", cols), Vector("mixer." + name + ".bias"), {}, {}};
   }
   ConvParts Conv(const std::string& name) const {
     const int64_t width = parts_.config.conv_width;
@@ -56,44 +56,42 @@ class BlockReader {
     return conv;
   }
 
-  void ReadForgetGate(BlockParts& b) const {
+  GateParts ReadGate(const kernels::GateInfo& gate) const {
+    using kernels::GateForm;
     const int64_t width = parts_.config.width;
-    switch (parts_.mixer->forget_gate) {
-      case model::ForgetGate::kNone:
+    switch (gate.form) {
+      case GateForm::kNone:
         break;
-      case model::ForgetGate::kSigmoid:
-        b.mu = Gate("mu", width);
-        break;
-      case model::ForgetGate::kDecay:
-        b.mu = Gate("mu", width);
+      case GateForm::kSigmoid:
+      case GateForm::kLinear:
+        return Gate(gate.name, width);
+      case GateForm::kDecay: {
+        GateParts parts = Gate(gate.name, width);
         for (const float log : parts_.weights.Vector(prefix_ + "mixer.log_decay"))
-          b.decay.push_back(-std::exp(log));
-        break;
-      case model::ForgetGate::kSlots:
-        b.mu = Gate("mu_up", model::kSlotGateRank);
-        b.mu_down = SmallMatrix("mixer.mu_down.weight", width);
-        break;
+          parts.decay.push_back(-std::exp(log));
+        return parts;
+      }
+      case GateForm::kSlotSigmoid: {
+        GateParts parts = Gate(gate.name + "_up", kernels::kSlotGateRank);
+        parts.down = SmallMatrix("mixer." + gate.name + "_down.weight", width);
+        return parts;
+      }
     }
+    return {};
   }
 
   void ReadMemory(BlockParts& b) const {
-    const model::MixerInfo& mixer = *parts_.mixer;
-    const int64_t width = parts_.config.width;
+    const kernels::Memory& memory = *parts_.memory;
     b.pre_norm = Vector("pre_norm.weight");
     b.pre_conv = Conv("pre_conv");
     b.qk = Matrix("mixer.qk.weight");
     b.conv_q = Conv("mixer.conv_q");
     b.conv_k = Conv("mixer.conv_k");
-    if (mixer.conv_v) b.conv_v = Conv("mixer.conv_v");
+    if (memory.conv_v) b.conv_v = Conv("mixer.conv_v");
     b.gate = Matrix("mixer.gate.weight");
-    if (mixer.write_gate) b.gamma = Gate("gamma", width);
-    ReadForgetGate(b);
-    if (mixer.exponential_gates) {
-      b.igate = Gate("igate", width);
-      b.fgate = Gate("fgate", width);
-    }
-    if (mixer.skip) b.skip = Vector("mixer.skip");
-    if (mixer.learned_state) b.state0 = Vector("mixer.state0");
+    for (const kernels::GateInfo& gate : memory.gates) b.gates.push_back(ReadGate(gate));
+    if (memory.skip) b.skip = Vector("mixer.skip");
+    if (memory.learned_state) b.state0 = Vector("mixer.state0");
     b.out_norm_weight = Vector("mixer.out_norm.weight");
     b.out_norm_bias = Vector("mixer.out_norm.bias");
   }
@@ -115,8 +113,8 @@ void CheckComputable(const model::ModelConfig& config) {
 
 ModelParts::ModelParts(const model::ModelConfig& model_config, Weights model_weights)
     : config(model_config),
-      memory(config),
-      mixer(memory.mixer),
+      rule(config),
+      memory(rule.memory),
       weights(std::move(model_weights)),
       layout(config) {
   embed = weights.Matrix("embed.weight");

@@ -4,17 +4,19 @@
 
 #include <vector>
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "runtime/memory_rule.h"
 #include "runtime/state.h"
 #include "runtime/weights.h"
 
 namespace lattice::runtime {
 
-// A gate: u W^T + bias in float32. Absent when weight.rows is 0.
+// A gate in float32: u W^T + bias. Absent (weight.rows is 0) where the memory makes none from its input.
 struct GateParts {
   WeightMatrix weight;
   const float* bias = nullptr;
+  WeightMatrix down;         // kSlotSigmoid: u is brought to few columns first
+  std::vector<float> decay;  // kDecay: -exp(log_decay)
 };
 
 // weight [W, channels]: transposed, as the kernel wants it.
@@ -24,22 +26,20 @@ struct ConvParts {
   int64_t channels = 0;
 };
 
-// What a mixer does not have stays empty.
+// What a memory does not have stays empty.
 struct BlockParts {
   const float *pre_norm = nullptr, *mix_norm = nullptr, *ffn_norm = nullptr;
   ConvParts pre_conv, conv_q, conv_k, conv_v;
   WeightMatrix qk, q, k, v, gate, out, ffn_gate, ffn_up, ffn_down;
-  GateParts gamma, mu, igate, fgate;
-  WeightMatrix mu_down;
-  std::vector<float> decay;  // -exp(log_decay)
+  std::vector<GateParts> gates;  // in the order of the memory's description
   const float *skip = nullptr, *state0 = nullptr;
   const float *out_norm_weight = nullptr, *out_norm_bias = nullptr;
 };
 
 struct ModelParts {
   model::ModelConfig config;
-  MemoryRule memory;
-  const model::MixerInfo* mixer = nullptr;
+  MemoryRule rule;
+  const kernels::Memory* memory = nullptr;
   Weights weights;
   StateLayout layout;
   WeightMatrix embed, head;

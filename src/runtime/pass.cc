@@ -25,7 +25,7 @@ void Pass::Run(std::span<const int32_t> tokens) {
   MakeRotations();
   for (size_t layer = 0; layer < model_.blocks.size(); ++layer) {
     const BlockParts& block = model_.blocks[layer];
-    if (model_.mixer->attention) {
+    if (model_.memory->attention) {
       AttentionBlock(block, static_cast<int64_t>(layer));
     } else {
       MemoryBlock(block, static_cast<int64_t>(layer));
@@ -86,7 +86,7 @@ void Pass::NormStream(const float* weight, int64_t first, int64_t last, float* y
   Norm(w_.x.Get(0), pending_, weight, first, last, y);
 }
 
-void Pass::StartProducts(const float* x, int64_t rows, std::initializer_list<Projection> all) {
+void Pass::StartProducts(const float* x, int64_t rows, std::span<const Projection> all) {
   // float32 among others takes x as it is.
   const WeightMatrix* first = nullptr;
   for (const Projection& projection : all) {
@@ -99,7 +99,7 @@ void Pass::StartProducts(const float* x, int64_t rows, std::initializer_list<Pro
 kernels::FetchAhead::Beside Pass::PartOf(const StateShare& share, int64_t i, int64_t parts) const {
   // One row is bound by memory as it is, and many in a row have their state in the cache.
   const auto sessions = static_cast<int64_t>(segments_.size());
-  if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || model_.mixer->attention) return {};
+  if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || model_.memory->attention) return {};
   // The threads that fetch the first sessions are those that will step them: their caches may be apart.
   const auto each = static_cast<double>(model_.layout.layer_size * static_cast<int64_t>(sizeof(float)));
   const double first = static_cast<double>(i * sessions) / static_cast<double>(parts),
@@ -114,7 +114,7 @@ kernels::FetchAhead::Beside Pass::PartOf(const StateShare& share, int64_t i, int
   return {state + at(first), at(last) - at(first)};
 }
 
-void Pass::Multiply(std::initializer_list<Projection> all, const StateShare& beside) {
+void Pass::Multiply(std::span<const Projection> all, const StateShare& beside) {
   kernels::MatMul products[8];
   int64_t ends[8];
   int64_t count = 0, total = 0;
@@ -139,7 +139,7 @@ void Pass::Multiply(std::initializer_list<Projection> all, const StateShare& bes
 }
 
 void Pass::MakeRotations() {
-  const bool attention = model_.mixer->attention;
+  const bool attention = model_.memory->attention;
   if (!attention && config_.rope_period == 0) return;
   rotated_ = (attention ? config_.HeadDim() : config_.Slots()) / 2;
   float *cos = w_.cos.Get(rows_ * rotated_), *sin = w_.sin.Get(rows_ * rotated_);

@@ -36,8 +36,8 @@ class Scratch {
 
 // Arrays of the rows of a pass; kept from pass to pass.
 struct Workspace {
-  Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gamma, mu, mu_low, igate, fgate, hidden_gate, hidden_up,
-      cos, sin, before;
+  Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gate_low, hidden_gate, hidden_up, cos, sin, before;
+  Scratch gates[kernels::kMaxGates];
   kernels::Activations activations;
   Stretches stretches;  // of the rows of a product, and of the cells of a recurrence
 
@@ -81,6 +81,10 @@ class Pass {
   void MakeGates(const BlockParts& b);
   // gate [rows, heads] = sigmoid(gate + bias)
   void SigmoidGate(const float* bias, float* gate);
+  // exp(decay softplus(gate + bias)); the values of a memory whose step scales them are scaled here.
+  void DecayGate(const GateParts& parts, float* gate);
+  // gate [rows, heads, slots] = sigmoid(low W^T + bias)^kSlotGatePower
+  void SlotGate(const GateParts& parts, Scratch& gate);
   void Remember(const BlockParts& b, int64_t layer);
   void ReadOut(const BlockParts& b);
 
@@ -105,7 +109,7 @@ class Pass {
   // y = x W^T for several W, all of one format or float32, that share x [rows, cols]. make(first, last)
   // writes rows of x, which are then rounded for the product while they are in the cache.
   template <typename Make>
-  void Project(const Make& make, const float* x, int64_t rows, std::initializer_list<Projection> all,
+  void Project(const Make& make, const float* x, int64_t rows, std::span<const Projection> all,
                const StateShare& beside = {}) {
     StartProducts(x, rows, all);
     OverRows(rows, [&](int64_t first, int64_t last) {
@@ -114,12 +118,17 @@ class Pass {
     });
     Multiply(all, beside);
   }
+  template <typename Make>
+  void Project(const Make& make, const float* x, int64_t rows, std::initializer_list<Projection> all,
+               const StateShare& beside = {}) {
+    Project(make, x, rows, std::span(all.begin(), all.size()), beside);
+  }
   // x is there already.
   void Project(const float* x, int64_t rows, std::initializer_list<Projection> all) {
     Project([](int64_t, int64_t) {}, x, rows, all);
   }
-  void StartProducts(const float* x, int64_t rows, std::initializer_list<Projection> all);
-  void Multiply(std::initializer_list<Projection> all, const StateShare& beside);
+  void StartProducts(const float* x, int64_t rows, std::span<const Projection> all);
+  void Multiply(std::span<const Projection> all, const StateShare& beside);
   // Part i of `parts` of a share, or as much of it as lies in one session.
   kernels::FetchAhead::Beside PartOf(const StateShare& share, int64_t i, int64_t parts) const;
   void MakeRotations();

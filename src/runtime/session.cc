@@ -36,7 +36,7 @@ void Session::Reset() { state_ = InitialState(model_->parts()); }
 
 std::span<const float> Session::Memory(int64_t layer, int64_t head) const {
   const ModelParts& parts = model_->parts();
-  Check(!parts.mixer->attention,
+  Check(!parts.memory->attention,
         "[session] a transformer has a cache of keys and values but no memory to show");
   Check(layer >= 0 && layer < parts.config.layers && head >= 0 && head < parts.config.heads,
         "[session] there is no layer ", layer, ", head ", head, "; the model has ", parts.config.layers,

@@ -144,7 +144,7 @@ TEST_P(EveryMixer, AnObserverDoesNotChangeTheResult) {
   const Feed feed = {&observed, tokens, Want::kLast, &observer};
   engine.Run({&feed, 1});
   EXPECT_EQ(Logits(engine.Logits(0).begin(), engine.Logits(0).end()), expected);
-  const bool attention = model::FindMixer(GetParam()).attention;
+  const bool attention = kernels::FindMemory(GetParam()).attention;
   EXPECT_EQ(observer.steps, attention ? 0 : 20 * 2 * 2);
   EXPECT_EQ(observer.last_token, attention ? -1 : 19);
 }

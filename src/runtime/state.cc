@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "runtime/model_parts.h"
 
 namespace lattice::runtime {
 
 StateLayout::StateLayout(const model::ModelConfig& config) : layers(config.layers) {
-  const model::MixerInfo& mixer = model::FindMixer(config.mixer);
-  if (mixer.attention) return;
+  const kernels::Memory& info = kernels::FindMemory(config.mixer);
+  if (info.attention) return;
   const int64_t tail = config.conv_width - 1, slots = config.Slots();
   conv_qk_channels = config.heads * slots;
-  conv_v_channels = mixer.conv_v ? config.width : 0;
-  head_size = slots * config.HeadDim() + (mixer.exponential_gates ? slots + 1 : 0);
+  conv_v_channels = info.conv_v ? config.width : 0;
+  head_size = info.StateSize(slots, config.HeadDim());
   conv_qk = pre_conv + tail * config.width;
   conv_v = conv_qk + tail * conv_qk_channels;
   memory = conv_v + tail * conv_v_channels;
@@ -31,7 +31,7 @@ SequenceState InitialState(const ModelParts& parts) {
   const StateLayout& layout = parts.layout;
   SequenceState state;
   state.fixed.assign(static_cast<size_t>(layout.layers * layout.layer_size), 0.0f);
-  if (parts.mixer->attention) {
+  if (parts.memory->attention) {
     state.keys.resize(parts.blocks.size());
     state.values.resize(parts.blocks.size());
   }

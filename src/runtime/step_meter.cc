@@ -7,6 +7,8 @@
 namespace lattice::runtime {
 namespace {
 
+using kernels::Objective;
+
 // The eps of docs/recurrence.md, squared.
 constexpr double kEps2 = 1e-12;
 
@@ -20,26 +22,20 @@ double Soft(double z, double threshold) { return std::copysign(std::max(std::abs
 
 StepMeter::StepMeter(const MemoryRule& rule)
     : rule_(rule),
-      objective_(ObjectiveOf(rule)),
+      objective_(rule.memory->objective),
       lengths_(static_cast<size_t>(rule.slots)),
       read_(static_cast<size_t>(rule.width)),
       h_(static_cast<size_t>(rule.width)) {
   const auto slots = static_cast<size_t>(rule.slots);
   figures_.slot_write.resize(slots);
-  if (objective_ == Objective::kNone) return;
+  if (!objective_.has_value()) return;
   figures_.slot_novelty.resize(slots);
   figures_.slot_beta.resize(slots);
 }
 
-StepMeter::Objective StepMeter::ObjectiveOf(const MemoryRule& rule) {
-  if (rule.mixer->objective == "dec") return Objective::kDec;
-  if (rule.mixer->objective == "enc") return Objective::kEnc;
-  return rule.mixer->objective == "sim" ? Objective::kSim : Objective::kNone;
-}
-
 void StepMeter::Measure(const MemoryStep& step) {
   MeasureStates(step);
-  if (objective_ != Objective::kNone) MeasureLattice(step);
+  if (objective_.has_value()) MeasureLattice(step);
 }
 
 // What every memory has: write and answer. Also s_i, and k@Phi in h_ where the objective wants it.
@@ -82,13 +78,13 @@ double StepMeter::UnscaledLength(const MemoryStep& step, size_t slot, double a, 
   const double s = lengths_[slot], gamma = step.gamma, mu = step.mu;
   // c_i: Enc's is the error of the key that the slot gives for the value, <Phi_i, v> - k_i, and h is v.
   const double c = objective_ == Objective::kEnc ? a - step.k[slot] : step.k[slot], ch = c / s;
-  if (rule_.lam == 0) {
+  if (rule_.shrink == 0) {
     // By Pythagoras; |h|^2 - a^2 without the cancellation.
     return std::sqrt(mu * mu * s * s + gamma * gamma * ch * ch * (across2 + a * a * kEps2 / (s * s)));
   }
   double sum = kEps2;
   for (size_t j = 0; j < width; ++j) {
-    const double z = Soft(mu * before[j] - gamma * ch * (h_[j] - a * before[j] / s), gamma * rule_.lam);
+    const double z = Soft(mu * before[j] - gamma * ch * (h_[j] - a * before[j] / s), gamma * rule_.shrink);
     sum += z * z;
   }
   return std::sqrt(sum);

@@ -2,6 +2,7 @@
 #ifndef LATTICE_RUNTIME_STEP_METER_H_
 #define LATTICE_RUNTIME_STEP_METER_H_
 
+#include <optional>
 #include <vector>
 
 #include "runtime/memory_rule.h"
@@ -19,16 +20,13 @@ class StepMeter {
   const StepFigures& figures() const { return figures_; }
 
  private:
-  enum class Objective { kNone, kDec, kEnc, kSim };
-
-  static Objective ObjectiveOf(const MemoryRule& rule);
   void MeasureStates(const MemoryStep& step);
   void MeasureLattice(const MemoryStep& step);
   // The length of Z_i, where h has a part `a` along the slot and `across2` is |h - a Phi_i|^2.
   double UnscaledLength(const MemoryStep& step, size_t slot, double a, double across2) const;
 
   MemoryRule rule_;
-  Objective objective_;
+  const std::optional<kernels::Objective> objective_;  // of Lattice; none for other memories
   StepFigures figures_;
   std::vector<double> lengths_;  // s_i
   std::vector<double> read_;     // k@S

@@ -92,7 +92,7 @@ struct BetaCheck : StepObserver {
   void Observe(const MemoryStep& step, const StepFigures& figures) override {
     const std::vector<double> q(step.q.begin(), step.q.end()), k(step.k.begin(), step.k.end()),
         v(step.v.begin(), step.v.end()), before(step.before.begin(), step.before.end());
-    const double gamma = step.gamma, mu = step.mu, lam = rule.lam;
+    const double gamma = step.gamma, mu = step.mu, lam = rule.shrink;
     std::vector<double> y(v.size()), z(before.size());
     const kernels::Sequence one = {0, 0, 1, 0};
     kernels::ForwardProblem<double> p;
@@ -105,13 +105,14 @@ struct BetaCheck : StepObserver {
     p.q.data = q.data();
     p.k.data = k.data();
     p.v.data = v.data();
-    p.gamma.data = &gamma;
-    p.mu.data = &mu;
-    if (lam > 0) p.lam.data = &lam;
+    p.gates[rule.memory->FindGate(kernels::GateRole::kWrite)].data = &gamma;
+    const int forget = rule.memory->FindGate(kernels::GateRole::kForget);
+    if (forget >= 0) p.gates[forget].data = &mu;
+    if (lam > 0) p.gates[rule.memory->FindGate(kernels::GateRole::kShrink)].data = &lam;
     p.state = before.data();
     p.state_out = z.data();
     p.y.data = y.data();
-    kernels::ReferenceForward(rule.rule->name, p);
+    kernels::ReferenceForward(rule.memory->name, p);
     for (size_t i = 0; i < k.size(); ++i) {
       double s = 0, length = 0;
       for (size_t c = i * v.size(); c < (i + 1) * v.size(); ++c) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/registry.h"
 #include "model/config.h"
-#include "model/mixers.h"
 
 namespace lattice::runtime {
 
@@ -17,7 +17,7 @@ inline model::ModelConfig TinyConfig(std::string_view mixer) {
   config.layers = 2;
   config.width = 40;
   config.heads = 2;
-  if (!model::FindMixer(mixer).attention) config.slots = 12;
+  if (!kernels::FindMemory(mixer).attention) config.slots = 12;
   // Larger than for training: differences must not hide behind small activations.
   config.init_std = 0.2;
   return config;
@@ -25,7 +25,7 @@ inline model::ModelConfig TinyConfig(std::string_view mixer) {
 
 inline std::vector<std::string> AllMixers() {
   std::vector<std::string> names;
-  for (const std::string_view name : model::MixerNames()) names.emplace_back(name);
+  for (const std::string_view name : kernels::MemoryNames()) names.emplace_back(name);
   return names;
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "runtime/memory_view.h"
 #include "server/api.h"
 #include "server/api_error.h"
@@ -44,7 +44,7 @@ OrderedJson Api::SessionJson(const std::string& id, const Conversation& conversa
           {"mixer", config.mixer},
           {"layers", config.layers},
           {"heads", config.heads},
-          {"slots", model::FindMixer(config.mixer).attention ? 0 : config.Slots()}};
+          {"slots", kernels::FindMemory(config.mixer).attention ? 0 : config.Slots()}};
 }
 
 int64_t Api::GrownBytes(const Conversation& conversation, int64_t more) const {
@@ -226,7 +226,7 @@ void Api::LoadState(Call& call) {
 
 void Api::ShowMemory(Call& call) {
   const model::ModelConfig& config = served_.model->config();
-  if (model::FindMixer(config.mixer).attention)
+  if (kernels::FindMemory(config.mixer).attention)
     throw ApiError(400, "this model is a transformer: it keeps every token and has no memory to show", "",
                    "no_memory");
   const std::optional<int64_t> layer = Parameter(call.request.head, "layer", config.layers);

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "server/raw_client.h"
 #include "server/testing.h"
 
@@ -246,7 +246,7 @@ TEST(Limits, EveryWayToGrowCountsForSessions) {
 
 TEST(Limits, TheCachesOfATransformerAreCountedBeforeTheyAreMade) {
   for (const std::string& mixer : runtime::AllMixers()) {
-    if (!model::FindMixer(mixer).attention) continue;
+    if (!kernels::FindMemory(mixer).attention) continue;
     ServerOptions options;
     options.scheduler.bytes = 8 << 20;
     const RunningServer running(options, mixer);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 
 namespace lattice::server {
 namespace {
@@ -23,7 +23,7 @@ Sequence::Sequence(const SequenceWorld& world, Task task, int64_t index, std::sh
       sampler_(task_.sampler),
       shown_(*world.served.tokenizer, task_.at_start, task_.stops) {
   const model::ModelConfig& config = world.served.model->config();
-  if (task_.trace && !model::FindMixer(config.mixer).attention) trace_.emplace(config);
+  if (task_.trace && !kernels::FindMemory(config.mixer).attention) trace_.emplace(config);
 }
 
 void Sequence::AddFollower(std::shared_ptr<Sequence> follower) {
@@ -120,7 +120,7 @@ void Sequence::Consume(std::span<const float> logits) {
 void Sequence::Remember() {
   if (conversation_->loaded) return;
   const bool block = conversation_->position() % kBlock == 0 &&
-                     !model::FindMixer(world_.served.model->config().mixer).attention;
+                     !kernels::FindMemory(world_.served.model->config().mixer).attention;
   const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
   if (block || prompt) world_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "server/router.h"
 #include "server/security.h"
 #include "text/utf8.h"
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kLastAnswers{1};
 constexpr int64_t kLargestCache = int64_t{256} << 20;
 
 void LimitCache(const model::ModelConfig& config, RequestLimits& limits) {
-  if (!model::FindMixer(config.mixer).attention) return;
+  if (!kernels::FindMemory(config.mixer).attention) return;
   const int64_t token_bytes = config.layers * config.width * 2 * static_cast<int64_t>(sizeof(float));
   const int64_t tokens = std::max<int64_t>(1, kLargestCache / token_bytes / 2);
   limits.prompt_tokens = std::min(limits.prompt_tokens, tokens);

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "server/testing.h"
 
 namespace lattice::server {
@@ -252,7 +252,7 @@ TEST(Sessions, TracesAndMemoryHaveTheirShapes) {
 
 TEST(Sessions, ATransformerHasThemWithoutAMemory) {
   for (const std::string& mixer : runtime::AllMixers()) {
-    if (!model::FindMixer(mixer).attention) continue;
+    if (!kernels::FindMemory(mixer).attention) continue;
     const RunningServer running({}, mixer);
     const std::string id = running.NewSession({{"prompt", "abc"}});
     EXPECT_EQ(running.Get("/v1/sessions/" + id).body["slots"], 0);

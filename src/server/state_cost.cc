@@ -1,6 +1,6 @@
 #include "server/state_cost.h"
 
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "runtime/session.h"
 
 namespace lattice::server {
@@ -12,7 +12,7 @@ StateCost::StateCost(const ServedModel& served) {
   constexpr int64_t kSlack = 2;
   fixed_ = runtime::Session(served.model).Bytes() + config.vocab_size * kNumber;
   per_token_ = kSlack * kNumber;  // its id
-  if (model::FindMixer(config.mixer).attention)
+  if (kernels::FindMemory(config.mixer).attention)
     per_token_ += kSlack * config.layers * config.width * 2 * kNumber;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include "kernels/registry.h"
 #include "nn/probe.h"
 #include "runtime/layer_steps.h"
 
@@ -30,8 +31,11 @@ runtime::FigureMeans StepMeans(const nn::MemoryTrace& trace, const runtime::Memo
   steps.rule = &rule;
   steps.q = steps.k = data(k);  // what is read is not looked at
   steps.v = data(v);
-  steps.gamma = data(gamma);
-  steps.mu = data(mu);
+  for (const auto& [role, gate] :
+       {std::pair{kernels::GateRole::kWrite, gamma}, {kernels::GateRole::kForget, mu}}) {
+    const int place = rule.memory->FindGate(role);
+    if (place >= 0) steps.gates[place] = data(gate);
+  }
   steps.y = y.mutable_data_ptr<float>();
   Means observer;
   ThreadPool threads(1);
@@ -58,7 +62,7 @@ double EffectiveRank(const at::Tensor& state) {
 void AddLayer(MemoryFigures& figures, const nn::MemoryTrace& trace, const runtime::MemoryRule& rule) {
   for (const char* name : {"write", "novelty", "answer", "beta", "slot_similarity", "effective_rank"})
     figures.try_emplace(name);
-  if (!rule.mixer->objective.empty()) {
+  if (rule.memory->objective.has_value()) {
     const runtime::FigureMeans means = StepMeans(trace, rule);
     figures["write"].push_back(means.write());
     figures["novelty"].push_back(means.novelty().value());

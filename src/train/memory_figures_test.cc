@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "eval/microscope.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "nn/probe.h"
 
 namespace lattice::train {
@@ -23,15 +23,15 @@ model::ModelConfig Tiny(const std::string& mixer) {
 }
 
 TEST(MemoryFigures, AreInTheirRangesForEveryMixer) {
-  for (const std::string_view name : model::MixerNames()) {
+  for (const std::string_view name : kernels::MemoryNames()) {
     const model::ModelConfig config = Tiny(std::string(name));
     const nn::LanguageModel model(config, 1);
     const MemoryFigures figures = MeasureMemory(model, at::arange(40).unsqueeze(0));
-    const model::MixerInfo& mixer = model::FindMixer(name);
-    EXPECT_EQ(figures.size(), mixer.attention ? 0u : 6u) << name;
+    const kernels::Memory& memory = kernels::FindMemory(name);
+    EXPECT_EQ(figures.size(), memory.attention ? 0u : 6u) << name;
     for (const auto& [key, layers] : figures) {
       const bool of_the_state = key == "slot_similarity" || key == "effective_rank";
-      const bool defined = of_the_state ? name != "mlstm" : !mixer.objective.empty();
+      const bool defined = of_the_state ? memory.beside.empty() : memory.objective.has_value();
       ASSERT_EQ(layers.size(), defined ? 2u : 0u) << name << " " << key;
       for (const double value : layers) {
         EXPECT_GE(value, key == "answer" ? -1 : 0) << name << " " << key;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/testing.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "train/session.h"
 
 namespace lattice::train {
@@ -20,7 +20,7 @@ constexpr std::string_view kParagraph =
 class EveryMixer : public ::testing::TestWithParam<std::string_view> {};
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer,
-                         ::testing::ValuesIn(model::MixerNames().begin(), model::MixerNames().end()),
+                         ::testing::ValuesIn(kernels::MemoryNames().begin(), kernels::MemoryNames().end()),
                          [](const auto& name) { return std::string(name.param); });
 
 TEST_P(EveryMixer, LearnsAParagraphByHeart) {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/mixers.h"
+#include "kernels/registry.h"
 #include "train/precision.h"
 #include "train/schedule.h"
 #include "train/segments.h"
@@ -25,7 +25,7 @@ void CheckOptions(const model::Config& config) {
       !config.data.reset_state || !config.train.carry_state,
       "[config] data.reset_state starts every document anew and train.carry_state goes on over segments; set "
       "one of them");
-  Check(!config.train.carry_state || !model::FindMixer(config.model.mixer).attention,
+  Check(!config.train.carry_state || !kernels::FindMemory(config.model.mixer).attention,
         "[config] train.carry_state needs a recurrent mixer: the transformer's cache would grow without end");
 }
 

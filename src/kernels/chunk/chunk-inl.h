@@ -76,7 +76,7 @@ class ChunkCells {
   }
 
  private:
-  bool Rescales() const { return rule_.normalize == ChunkNormalize::kChunk; }
+  bool Rescales() const { return rule_.normalize == Normalize::kChunk; }
 
   // The chunk that begins with S.
   HWY_NOINLINE void Freeze(const T* S) {
@@ -99,8 +99,8 @@ class ChunkCells {
       T* v = t.H + x * d_.stride;
       Copy(c.At(p_.v, time), d_.width, v);
       for (size_t j = d_.width; j < d_.stride; ++j) v[j] = T(0);
-      t.gamma[x] = *c.At(p_.gamma, time);
-      t.mu[x] = p_.mu ? *c.At(p_.mu, time) : T(1);
+      t.gamma[x] = *c.At(p_.gates[kGammaGate], time);
+      t.mu[x] = p_.gates[kMuGate] ? *c.At(p_.gates[kMuGate], time) : T(1);
     }
     tiles_.Terms().MakeTerms(t);
     tiles_.MultiplyGates(t);
@@ -214,14 +214,14 @@ class ChunkCells {
   HWY_INLINE void StoreTile(const BackwardProblem<T>& p, const Cell<T>& c, int64_t at, size_t tokens,
                             const T* dgamma, const T* dmu) {
     const TileGrad<T>& g = w_.grad;
-    if (rule_.objective != ChunkObjective::kEnc) Scale(T(-1), g.dh, tokens * d_.stride, g.dh);
+    if (rule_.objective != Objective::kEnc) Scale(T(-1), g.dh, tokens * d_.stride, g.dh);
     for (size_t x = 0; x < tokens; ++x) {
       const int64_t time = at + static_cast<int64_t>(x);
       Copy(g.dq + x * d_.rows, d_.slots, c.At(p.dq, time));
       Copy(g.dk + x * d_.rows, d_.slots, c.At(p.dk, time));
       Copy(g.dh + x * d_.stride, d_.width, c.At(p.dv, time));
-      *c.At(p.dgamma, time) = dgamma[x];
-      if (p.dmu) *c.At(p.dmu, time) = dmu[x];
+      *c.At(p.dgates[kGammaGate], time) = dgamma[x];
+      if (p.dgates[kMuGate]) *c.At(p.dgates[kMuGate], time) = dmu[x];
     }
   }
 

@@ -12,12 +12,9 @@
 
 namespace lattice::kernels {
 
-enum class ChunkObjective { kDec, kEnc, kSim };
-enum class ChunkNormalize { kToken, kChunk, kNone };
-
 struct ChunkRule {
-  ChunkObjective objective = ChunkObjective::kDec;
-  ChunkNormalize normalize = ChunkNormalize::kToken;
+  Objective objective = Objective::kDec;
+  Normalize normalize = Normalize::kToken;
   bool linear1 = false;  // linear2 otherwise
   ChunkPlan plan{64};
 };

@@ -20,9 +20,9 @@ struct TermMaker {
   const Dims<T>& d;
   const Frozen<T>& f;
 
-  bool Dec() const { return rule.objective == ChunkObjective::kDec; }
-  bool Enc() const { return rule.objective == ChunkObjective::kEnc; }
-  bool Token() const { return rule.normalize == ChunkNormalize::kToken; }
+  bool Dec() const { return rule.objective == Objective::kDec; }
+  bool Enc() const { return rule.objective == Objective::kEnc; }
+  bool Token() const { return rule.normalize == Normalize::kToken; }
 
   // H of every token; t.H holds v.
   HWY_INLINE void MakeTargets(const Tile<T>& t) const {

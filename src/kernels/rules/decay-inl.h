@@ -13,23 +13,25 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 enum class Decay { kNone, kScalar, kSlots };
 
-template <typename T, Decay kDecay>
+// mu is the gate at place kMu.
+template <typename T, Decay kDecay, int kMu>
 struct DecayRule : RuleBase<T> {
-  static constexpr bool kSlotMu = kDecay == Decay::kSlots;
+  static constexpr int kGates = kMu + (kDecay == Decay::kNone ? 0 : 1);
+  static constexpr int kSlotGate = kDecay == Decay::kSlots ? kMu : -1;
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
 
   HWY_INLINE void MakeDecay(const Token<T>& x, Step<T>& step) {
-    if constexpr (kSlotMu) {
-      Scale(T(1), x.mu_slots, d.rows, step.A);
+    if constexpr (kDecay == Decay::kSlots) {
+      Scale(T(1), x.slot_gate, d.rows, step.A);
     } else {
-      Fill(kDecay == Decay::kNone ? T(1) : x.mu, d.rows, step.A);
+      Fill(kDecay == Decay::kNone ? T(1) : x.gates[kMu], d.rows, step.A);
     }
   }
 
   HWY_INLINE void DecayAdjoint(StepGrad<T>& g) {
-    if constexpr (kSlotMu) Scale(T(1), g.dA, d.rows, g.dmu_slots);
-    if constexpr (kDecay == Decay::kScalar) g.dmu += Sum(g.dA, d.rows);
+    if constexpr (kDecay == Decay::kSlots) Scale(T(1), g.dA, d.rows, g.dslot_gate);
+    if constexpr (kDecay == Decay::kScalar) g.dgates[kMu] += Sum(g.dA, d.rows);
   }
 };
 

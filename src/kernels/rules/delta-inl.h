@@ -15,17 +15,18 @@ HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T, Decay kDecay>
-struct DeltaRule : DecayRule<T, kDecay> {
+struct DeltaRule : DecayRule<T, kDecay, /*kMu=*/1> {
+  enum Gate { kGamma, kMu };
   static constexpr int kPush = kReads;
   static constexpr bool kFadesRead = kDecay == Decay::kScalar;
-  using Base = DecayRule<T, kDecay>;
+  using Base = DecayRule<T, kDecay, kMu>;
   using Base::Base;
   using Base::d;
 
   void MakeStep(const Token<T>& x, Step<T>& step) {
     Base::MakeDecay(x, step);
-    Scale(x.gamma, x.k, d.rows, step.B);
-    const auto fade = Set(kFadesRead ? x.mu : T(1));
+    Scale(x.gates[kGamma], x.k, d.rows, step.B);
+    const auto fade = Set(kFadesRead ? x.gates[kMu] : T(1));
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       Store(hn::MulSub(fade, Load(step.z + j), Load(x.v + j)), step.h + j);
     }
@@ -33,15 +34,15 @@ struct DeltaRule : DecayRule<T, kDecay> {
 
   void Adjoint(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     Base::DecayAdjoint(g);
-    if constexpr (kFadesRead) g.dmu += Dot(g.dh, step.z, d.stride);
-    g.dgamma += Dot(x.k, g.dB, d.rows);
+    if constexpr (kFadesRead) g.dgates[kMu] += Dot(g.dh, step.z, d.stride);
+    g.dgates[kGamma] += Dot(x.k, g.dB, d.rows);
     Scale(T(-1), g.dh, d.stride, g.dv);
-    Scale(kFadesRead ? x.mu : T(1), g.dh, d.stride, g.dz);
+    Scale(kFadesRead ? x.gates[kMu] : T(1), g.dh, d.stride, g.dz);
   }
 
   // B = gamma k, and z is read at k.
   HWY_INLINE void ReadSlots(size_t i, Vec<T> dots, const Token<T>& x, const Step<T>&, StepGrad<T>& g) {
-    Store(hn::MulAdd(Set(x.gamma), Load(g.dB + i), dots), g.dk + i);
+    Store(hn::MulAdd(Set(x.gates[kGamma]), Load(g.dB + i), dots), g.dk + i);
   }
 };
 

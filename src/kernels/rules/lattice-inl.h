@@ -20,10 +20,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
-enum class Objective { kDec, kEnc, kSim };
-
 template <typename T, Objective kObjective>
 struct LatticeRule : RuleBase<T> {
+  static constexpr int kGates = 2;  // gamma and mu
   static constexpr bool kMeasures = true;
   static constexpr bool kDec = kObjective == Objective::kDec;
   static constexpr bool kEnc = kObjective == Objective::kEnc;
@@ -67,13 +66,13 @@ struct LatticeRule : RuleBase<T> {
     const auto inv = Load(step.lengths.inv + i), a = hn::Mul(Load(step.dots + i), inv);
     const auto ch = kEnc ? hn::Mul(hn::Sub(a, Load(x.k + i)), inv) : Load(step.aux[kCh] + i);
     const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, hh));
-    const auto g = hn::Mul(Set(x.gamma), ch), gi = hn::Mul(g, inv);
+    const auto g = hn::Mul(Set(x.gates[kGammaGate]), ch), gi = hn::Mul(g, inv);
     Store(a, step.aux[kA] + i);
     Store(r, step.aux[kR] + i);
     if constexpr (kEnc) Store(ch, step.aux[kCh] + i);
-    if (token) return Normalize(i, a, r, g, gi, hh, x, step);
+    if (token) return Rescale(i, a, r, g, gi, hh, x, step);
     Store(Set(T(1)), step.aux[kBeta] + i);
-    Store(hn::MulAdd(gi, a, Set(x.mu)), step.A + i);
+    Store(hn::MulAdd(gi, a, Set(x.gates[kMuGate])), step.A + i);
     Store(g, step.B + i);
     return Set(T(-1));
   }
@@ -85,14 +84,15 @@ struct LatticeRule : RuleBase<T> {
   // A and B as they are, and both are scaled by what it lacks; A then carries one rounding, its last. With it
   // goes what 1/s misses, |S_i|^2 / s_i^2 = 1 + miss: just below 1 it is always rounded up (1.6e-4 over
   // 65,536 tokens with long values).
-  HWY_INLINE Vec<T> Normalize(size_t i, [[maybe_unused]] Vec<T> a, Vec<T> r, [[maybe_unused]] Vec<T> g,
-                              Vec<T> gi, Vec<T> hh, const Token<T>& x, Step<T>& step) {
-    const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, r, Set(x.mu * x.mu));
+  HWY_INLINE Vec<T> Rescale(size_t i, [[maybe_unused]] Vec<T> a, Vec<T> r, [[maybe_unused]] Vec<T> g,
+                            Vec<T> gi, Vec<T> hh, const Token<T>& x, Step<T>& step) {
+    const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, r, Set(x.gates[kMuGate] * x.gates[kMuGate]));
 #if HWY_TARGET == HWY_SCALAR  // what a product loses is not known
     WideCoefficients(i, x, /*measured=*/false, step);
 #else
     const auto one = Set(T(1)), beta = hn::Div(one, hn::Sqrt(w));
-    const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.mu))), B = hn::Mul(beta, g), Bi = hn::Mul(beta, gi);
+    const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.gates[kMuGate]))), B = hn::Mul(beta, g),
+               Bi = hn::Mul(beta, gi);
     // The new length, squared and over s^2, is (A - a B/s)^2 + r (B/s)^2 + miss A^2; it should be 1 + miss.
     const auto along = hn::Mul(Bi, a), rest = hn::Sub(A, along);
     const auto low = hn::Sub(hn::Sub(hn::Sub(A, rest), along), hn::MulSub(Bi, a, along));
@@ -126,8 +126,10 @@ struct LatticeRule : RuleBase<T> {
     HWY_ALIGN T excess[kLanes<T>];
     const auto hh = Set(step.scalar[kHh]);
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      const auto gi = hn::Mul(hn::Mul(Set(x.gamma), Load(step.aux[kCh] + i)), Load(step.lengths.inv + i));
-      const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.mu * x.mu));
+      const auto gi =
+          hn::Mul(hn::Mul(Set(x.gates[kGammaGate]), Load(step.aux[kCh] + i)), Load(step.lengths.inv + i));
+      const auto gi2 = hn::Mul(gi, gi),
+                 w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.gates[kMuGate] * x.gates[kMuGate]));
       Store(Excess(gi2, w, hh), excess);
       for (size_t row = i; row < i + kLanes<T>; ++row) {
         if (!(excess[row - i] > T(0))) continue;
@@ -141,8 +143,9 @@ struct LatticeRule : RuleBase<T> {
   // The coefficients of one slot in double, where float32 might overflow or nothing tells what it loses. An r
   // that was measured misses less.
   static void WideCoefficients(size_t i, const Token<T>& x, bool measured, Step<T>& step) {
-    const double inv = step.lengths.inv[i], miss = step.lengths.miss[i], mu = x.mu;
-    const double g = double{x.gamma} * step.aux[kCh][i], along = g * inv * step.aux[kA][i], u = mu + along;
+    const double inv = step.lengths.inv[i], miss = step.lengths.miss[i], mu = x.gates[kMuGate];
+    const double g = double{x.gates[kGammaGate]} * step.aux[kCh][i], along = g * inv * step.aux[kA][i],
+                 u = mu + along;
     const double w = mu * mu + g * g * inv * inv * step.aux[kR][i];
     const double more = miss * (u * u - w - (measured ? along * along : 0));
     const double beta = 1 / std::sqrt(std::abs(more) < w / 2 ? w + more : w);
@@ -169,15 +172,15 @@ struct LatticeRule : RuleBase<T> {
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
       AdjointOf(i, x, token, ds == nullptr ? zero : Load(ds + i), step, g, sums);
     }
-    g.dmu += Total<T>(sums.mu);
-    g.dgamma += Total<T>(sums.gamma);
+    g.dgates[kMuGate] += Total<T>(sums.mu);
+    g.dgates[kGammaGate] += Total<T>(sums.gamma);
     step_dhh_ = Total<T>(sums.hh);
   }
 
   HWY_INLINE void AdjointOf(size_t i, const Token<T>& x, bool token, Vec<T> ds, const Step<T>& step,
                             StepGrad<T>& g, Sums& sums) const {
     const auto dA = LoadSums(g.dA + i), dB = LoadSums(g.dB + i);
-    const auto mu = Set(x.mu), gamma = Set(x.gamma), zero = hn::Zero(Tag<T>());
+    const auto mu = Set(x.gates[kMuGate]), gamma = Set(x.gates[kGammaGate]), zero = hn::Zero(Tag<T>());
     const auto inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i), ch = Load(step.aux[kCh] + i);
     const auto beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
     const auto gc = hn::Mul(gamma, ch), gi = hn::Mul(gc, inv);

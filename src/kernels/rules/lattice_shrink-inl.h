@@ -50,6 +50,7 @@ HWY_NOINLINE T SoftPull(const Dims<T>& d, const T* S_new, const T* beta, const T
 template <typename T, Objective kObjective>
 struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   using Base = LatticeRule<T, kObjective>;
+  static constexpr int kGates = 3;  // gamma, mu and lam
   static constexpr bool kShrinks = true;
   using Base::Base;
   using Base::d;
@@ -60,7 +61,7 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
   // S_new = Y; the engine's update then rescales it.
   void Shrink(const T* S, const Token<T>& x, Step<T>& step, T* S_new) {
     T *beta = step.aux[kRescale], *length = step.aux[kLength];
-    SoftUpdate(d, S, step, x.gamma * x.lam, S_new);
+    SoftUpdate(d, S, step, x.gates[kGammaGate] * x.gates[kLamGate], S_new);
     RowNorms(S_new, d.rows, d.stride, length);
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
       const auto m = Lengths<T>::Of(Load(length + i));
@@ -85,8 +86,8 @@ struct LatticeShrinkRule : LatticeRule<T, kObjective> {
     }
     d.ZeroTail(scale);
     const T dthreshold = -SoftPull(d, S_new, beta, scale, G);
-    g.dgamma += dthreshold * x.lam;
-    g.dlam += dthreshold * x.gamma;
+    g.dgates[kGammaGate] += dthreshold * x.gates[kLamGate];
+    g.dgates[kLamGate] += dthreshold * x.gates[kGammaGate];
   }
 
   HWY_NOINLINE void AdjointSlots(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {

@@ -21,10 +21,12 @@ template <typename T>
 struct MlstmRule : RuleBase<T> {
   static constexpr size_t kExtraColumns = 1;
   static constexpr bool kReadOut = true;
+  static constexpr int kGates = 2;
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
   using RuleBase<T>::p;
 
+  enum Gate { kInputGate, kForgetGate };
   enum Scalar { kForget, kInput, kM, kFromForget, kDen, kByN, kSign, kDm };
   enum Aux { kY };
 
@@ -41,11 +43,11 @@ struct MlstmRule : RuleBase<T> {
   void SaveGrad(const T* G, T* dstate) { SaveParts(G, dm_, dstate); }
 
   void MakeStep(const Token<T>& x, Step<T>& step) {
-    const T kept = LogSigmoid(x.fgate) + m_;
-    const T m = kept >= x.igate ? kept : x.igate;
+    const T input = x.gates[kInputGate], kept = LogSigmoid(x.gates[kForgetGate]) + m_;
+    const T m = kept >= input ? kept : input;
     step.scalar[kForget] = std::exp(kept - m);
-    step.scalar[kInput] = std::exp(x.igate - m);
-    step.scalar[kFromForget] = kept >= x.igate;
+    step.scalar[kInput] = std::exp(input - m);
+    step.scalar[kFromForget] = kept >= input;
     step.scalar[kM] = m;
     Fill(step.scalar[kForget], d.rows, step.A);
     Scale(-step.scalar[kInput] * KeyScale(), x.k, d.rows, step.B);
@@ -85,8 +87,8 @@ struct MlstmRule : RuleBase<T> {
     const T dm = dm_ + step.scalar[kDm] - dlog_forget - dlog_input;
     const bool from_forget = step.scalar[kFromForget] != T(0);
     const T dkept = dlog_forget + (from_forget ? dm : T(0));
-    g.digate += dlog_input + (from_forget ? T(0) : dm);
-    g.dfgate += dkept / (T(1) + std::exp(x.fgate));
+    g.dgates[kInputGate] += dlog_input + (from_forget ? T(0) : dm);
+    g.dgates[kForgetGate] += dkept / (T(1) + std::exp(x.gates[kForgetGate]));
     dm_ = dkept;
   }
 

@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T, Decay kDecay>
-struct OuterRule : DecayRule<T, kDecay> {
-  using Base = DecayRule<T, kDecay>;
+struct OuterRule : DecayRule<T, kDecay, /*kMu=*/0> {
+  using Base = DecayRule<T, kDecay, 0>;
   using Base::Base;
   using Base::d;
 

@@ -20,6 +20,7 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   using Base = DeltaRule<T, Decay::kNone>;
   using Base::Base;
   using Base::d;
+  using Base::kGamma;
 
   enum Aux { kZh, kE };
   enum Scalar { kS, kP };
@@ -27,7 +28,7 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   void MakeStep(const Token<T>& x, Step<T>& step) {
     T *zh = step.aux[kZh], *e = step.aux[kE];
     Base::MakeDecay(x, step);
-    Scale(x.gamma, x.k, d.rows, step.B);
+    Scale(x.gates[kGamma], x.k, d.rows, step.B);
     const T s = std::sqrt(Dot(step.z, step.z, d.stride) + T(1e-12));
     Scale(T(1) / s, step.z, d.stride, zh);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) Store(hn::Sub(Load(zh + j), Load(x.v + j)), e + j);
@@ -42,7 +43,7 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   void Adjoint(const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
     const T *zh = step.aux[kZh], *e = step.aux[kE];
     const T s = step.scalar[kS], along = step.scalar[kP];
-    g.dgamma += Dot(x.k, g.dB, d.rows);
+    g.dgates[kGamma] += Dot(x.k, g.dB, d.rows);
     // h = u/s, u = e - zh p, p = <zh,e>
     Scale(T(1) / s, g.dh, d.stride, g.dh);  // du
     T ds = -Dot(g.dh, step.h, d.stride);
