@@ -62,8 +62,7 @@ class Stage:
     def start(self, attack, **options):
         """A server with the attack's options, each of which may be replaced."""
         ceiling = options.pop("ceiling", 0)
-        where = self.directory / f"server-{len(self._servers)}"
-        where.mkdir()
+        where = Path(tempfile.mkdtemp(prefix="server-", dir=self.directory))  # a server may refuse to start
         more = [word for item in attack.where_known.items() if self.program.has(item[0]) for word in item]
         given = dict(args=(*attack.args, *more), key=attack.key, **attack.extra)
         given.update(options)
