@@ -1,0 +1,78 @@
+"""Tensors to kernel launches: shapes, scratch memory, number of warps.
+
+Gates are a Gates tuple here. Every tensor has the state's dtype and device. Not yet run on hardware (docs/gpu.md).
+"""
+
+from typing import NamedTuple, Optional
+
+import torch
+import triton
+
+from lattice.triton.engine import BLOCK, backward_kernel, forward_kernel
+from lattice.triton.rules import RULES
+
+EPS = 1e-6
+LARGEST = 128  # slots and columns
+_SMALLEST = 16
+
+
+class Gates(NamedTuple):
+    gamma: Optional[torch.Tensor] = None
+    mu: Optional[torch.Tensor] = None
+    lam: Optional[torch.Tensor] = None
+
+
+def kept_states(B, T, packed):
+    """States that are kept of every head: at the ends of blocks but for the last."""
+    return T // BLOCK if packed else B * ((T - 1) // BLOCK)
+
+
+def padded(n):
+    """M or D as the kernels hold it."""
+    return max(_SMALLEST, triton.next_power_of_2(n))
+
+
+def constants(rule, normalize, M, D, backward):
+    """The constexpr arguments of a kernel."""
+    r = RULES[rule]
+    common = dict(M=M, D=D, BM=padded(M), BD=padded(D), READ=r.read, COEFFICIENTS=r.coefficients, SLOT_MU=r.slot_mu,
+                  TOKEN=normalize == "token", EPS=EPS, BLOCK=BLOCK)
+    return dict(common, ADJOINT=r.adjoint, NOTES=r.notes) if backward else common
+
+
+def warps(M, D):
+    """32 elements of the state for a thread, up to 16 warps."""
+    return max(1, min(16, padded(M) * padded(D) // 1024))
+
+
+def _plain(x):
+    return None if x is None else x.contiguous()
+
+
+def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, keep):
+    """y, the final state, and the kept states [rows,H,M,D] (no rows unless `keep`)."""
+    q, k, v, state, cu_seqlens = map(_plain, (q, k, v, state, cu_seqlens))
+    B, T, H, M = q.shape
+    D = v.shape[3]
+    y, state_out = torch.empty_like(v), torch.empty_like(state)
+    kept = state.new_empty((kept_states(B, T, cu_seqlens is not None) if keep else 0, H, M, D))
+    forward_kernel[(state.shape[0] * H,)](q, k, v, *map(_plain, gates), state, cu_seqlens, y, state_out,
+                                          kept if kept.numel() else None, T, H,
+                                          **constants(rule, normalize, M, D, backward=False), num_warps=warps(M, D))
+    return y, state_out, kept
+
+
+def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstate_out):
+    """dq, dk, dv, the gradients of the gates (None where there is none) and that of the state."""
+    q, k, v, state, cu_seqlens, dy, dstate_out = map(_plain, (q, k, v, state, cu_seqlens, dy, dstate_out))
+    gates = Gates(*map(_plain, gates))
+    T, H, M = q.shape[1:]
+    D, cells = v.shape[3], state.shape[0] * H
+    dq, dk, dv, dstate = map(torch.empty_like, (q, k, v, state))
+    dgates = Gates(*(None if gate is None else torch.empty_like(gate) for gate in gates))
+    states = state.new_empty(cells, BLOCK, M, D)
+    notes = state.new_empty(cells, BLOCK, D + RULES[rule].notes * M)
+    backward_kernel[(cells,)](q, k, v, *gates, state, cu_seqlens, kept, dy, dstate_out, dq, dk, dv, *dgates, dstate,
+                              states, notes, T, H, **constants(rule, normalize, M, D, backward=True),
+                              num_warps=warps(M, D))
+    return dq, dk, dv, dgates, dstate
