@@ -15,6 +15,9 @@ from lattice._library import load as _load
 _load()
 
 from lattice.ops import load_memory, memories, recur, rules, scan  # noqa: E402  (the operators must be loaded first)
+from lattice.triton.dispatch import register as _register  # noqa: E402
+
+_register()
 
 __all__ = ["load_memory", "memories", "recur", "rules", "scan"]
 __version__ = "0.1.0"

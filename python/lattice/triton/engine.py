@@ -7,7 +7,11 @@ rule (rules.py) says what it reads from the state, how A and B come from that, a
 
     read(S, k, v, gamma, mu, EPS)                  -> h, notes        the only sums over the state
     coefficients(k, gamma, mu, notes, TOKEN, KEEP) -> A, B            one number a slot
-    adjoint(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN, EPS) -> G, dk, dv, dgamma, dmu
+    slots(gamma, mu, notes, dA, dB, ds, TOKEN)     -> what the adjoint makes of dA and dB without the state
+    adjoint(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS) -> G, dk, dv, dgamma, dmu
+
+`ds` is what else depends on the lengths of the slots (shrink.py), and adjoint's G is diag(A) G already: the rule adds
+what came through A, B and h.
 
 Everything is two-dimensional, [BM,1] for a number a slot and [1,BD] for a number a column, so that the compiler needs
 no change of layout. Tensors are contiguous: q, k [B,T,H,M]; v, y [B,T,H,D]; gates [B,T,H] or, by slots, [B,T,H,M];
@@ -52,16 +56,15 @@ def _gate(gate, at, inside, M: tl.constexpr, m, SLOTS: tl.constexpr, OTHER: tl.c
 
 
 @triton.jit
-def _step(S, k, v, gamma, mu, lam, READ: tl.constexpr, COEFFICIENTS: tl.constexpr, TOKEN: tl.constexpr,
-          EPS: tl.constexpr):
+def _step(S, k, v, gamma, mu, lam, READ: tl.constexpr, COEFFICIENTS: tl.constexpr, SHRINK: tl.constexpr,
+          TOKEN: tl.constexpr, EPS: tl.constexpr):
     """The next state, and what the step read from this one."""
     h, notes = READ(S, k, v, gamma, mu, EPS)
-    if lam is None:
-        A, B = COEFFICIENTS(k, gamma, mu, notes, TOKEN, True)
-        return A * S - B * h, h, notes
-    else:  # lengths are measured after the shrinkage
-        A, B = COEFFICIENTS(k, gamma, mu, notes, False, True)
-        return shrink(A * S - B * h, gamma * lam, notes[0], TOKEN, EPS), h, notes
+    A, B = COEFFICIENTS(k, gamma, mu, notes, TOKEN and not SHRINK, True)
+    S = A * S - B * h
+    if SHRINK:
+        S = shrink(S, gamma * lam, notes[0], TOKEN, EPS)
+    return S, h, notes
 
 
 @triton.jit
@@ -84,7 +87,7 @@ def forward_kernel(q, k, v, gamma, mu, lam, state, cu, y, state_out, kept, T, H,
     vt = tl.load(v + at * D + d, mask=dd & more, other=0.0)
     gt = _gate(gamma, at, more, M, m, False, 0.0, F)
     mt = _gate(mu, at, more, M, m, SLOT_MU, 1.0, F)
-    lt = None if lam is None else _gate(lam, at, more, M, m, False, 0.0, F)
+    lt = _gate(lam, at, more, M, m, False, 0.0, F)
     for t in range(length):
         # The next token is fetched while this one is computed.
         ahead = at + H
@@ -94,12 +97,12 @@ def forward_kernel(q, k, v, gamma, mu, lam, state, cu, y, state_out, kept, T, H,
         v2 = tl.load(v + ahead * D + d, mask=dd & more, other=0.0)
         g2 = _gate(gamma, ahead, more, M, m, False, 0.0, F)
         m2 = _gate(mu, ahead, more, M, m, SLOT_MU, 1.0, F)
-        l2 = None if lam is None else _gate(lam, ahead, more, M, m, False, 0.0, F)
+        l2 = _gate(lam, ahead, more, M, m, False, 0.0, F)
         if kept is not None:
             if (t % BLOCK == 0) & (t > 0):
                 row = (keep_at + t // BLOCK - 1) * H + head
                 tl.store(kept + row * M * D + cell, S, mask=mm & dd)
-        S, _, _ = _step(S, kt, vt, gt, mt, lt, READ, COEFFICIENTS, TOKEN, EPS)
+        S, _, _ = _step(S, kt, vt, gt, mt, lt, READ, COEFFICIENTS, lam is not None, TOKEN, EPS)
         tl.store(y + at * D + d, tl.sum(S * qt, 0, keep_dims=True), mask=dd)
         at = ahead
         kt, qt, vt, gt, mt, lt = k2, q2, v2, g2, m2, l2
@@ -107,7 +110,7 @@ def forward_kernel(q, k, v, gamma, mu, lam, state, cu, y, state_out, kept, T, H,
 
 
 @triton.jit
-def _recompute(S, q_at, k, v, gamma, mu, lam, dy, dq, states, notes_at, begin, count, H, head,  #
+def _recompute(S, k, v, gamma, mu, lam, dy, dq, states, notes_at, begin, count, H, head,  #
                M: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr, READ: tl.constexpr,
                COEFFICIENTS: tl.constexpr, SLOT_MU: tl.constexpr, NOTES: tl.constexpr, TOKEN: tl.constexpr,
                EPS: tl.constexpr):
@@ -123,9 +126,9 @@ def _recompute(S, q_at, k, v, gamma, mu, lam, dy, dq, states, notes_at, begin, c
         dyt = tl.load(dy + at * D + d, mask=dd, other=0.0)
         gt = _gate(gamma, at, True, M, m, False, 0.0, F)
         mt = _gate(mu, at, True, M, m, SLOT_MU, 1.0, F)
-        lt = None if lam is None else _gate(lam, at, True, M, m, False, 0.0, F)
+        lt = _gate(lam, at, True, M, m, False, 0.0, F)
         tl.store(states + i * M * D + m * D + d, S, mask=mm & dd)
-        S, h, notes = _step(S, kt, vt, gt, mt, lt, READ, COEFFICIENTS, TOKEN, EPS)
+        S, h, notes = _step(S, kt, vt, gt, mt, lt, READ, COEFFICIENTS, lam is not None, TOKEN, EPS)
         note = notes_at + i * (NOTES * M + D)
         tl.store(note + d, h, mask=dd)
         for j in tl.static_range(NOTES):
@@ -137,11 +140,14 @@ def _recompute(S, q_at, k, v, gamma, mu, lam, dy, dq, states, notes_at, begin, c
 def backward_kernel(q, k, v, gamma, mu, lam, state, cu, kept, dy, dstate_out, dq, dk, dv, dgamma, dmu, dlam, dstate,
                     states, notes_at, T, H,  #
                     M: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr, READ: tl.constexpr,
-                    COEFFICIENTS: tl.constexpr, ADJOINT: tl.constexpr, SLOT_MU: tl.constexpr, NOTES: tl.constexpr,
-                    TOKEN: tl.constexpr, EPS: tl.constexpr, BLOCK: tl.constexpr):
+                    COEFFICIENTS: tl.constexpr, SLOTS: tl.constexpr, ADJOINT: tl.constexpr, SLOT_MU: tl.constexpr,
+                    NOTES: tl.constexpr, TOKEN: tl.constexpr, EPS: tl.constexpr, BLOCK: tl.constexpr,
+                    RELOAD: tl.constexpr, STAGES: tl.constexpr):
     """Blocks of tokens from the last to the first: the states of a block are computed again from the kept one into
     `states` [programs,BLOCK,M,D] and what the tokens read into `notes_at` [programs,BLOCK,D+NOTES*M]; the adjoint of
-    the step then goes over them from the last token to the first."""
+    the step then goes over them from the last token to the first. With two STAGES the next token's state and vectors are
+    on their way to shared memory meanwhile. With RELOAD the state is fetched twice and does not occupy registers while
+    the gradients of the slots are computed."""
     n, head, begin, length, keep_at = _span(cu, T, H, BLOCK)
     F: tl.constexpr = state.dtype.element_ty
     m = tl.arange(0, BM)[:, None]
@@ -163,10 +169,10 @@ def backward_kernel(q, k, v, gamma, mu, lam, state, cu, kept, dy, dstate_out, dq
             S = tl.load(kept + ((keep_at + block - 1) * H + head) * M * D + cell, mask=mm & dd, other=0.0)
         else:
             S = tl.load(state + own + cell, mask=mm & dd, other=0.0)
-        _recompute(S, q, k, v, gamma, mu, lam, dy, dq, states, notes_at, first, count, H, head, M, D, BM, BD, READ,
+        _recompute(S, k, v, gamma, mu, lam, dy, dq, states, notes_at, first, count, H, head, M, D, BM, BD, READ,
                    COEFFICIENTS, SLOT_MU, NOTES, TOKEN, EPS)
         tl.debug_barrier()  # other threads read what this one has stored
-        for j in range(count):
+        for j in tl.range(count, num_stages=STAGES):
             i = count - 1 - j
             at = (first + i) * H + head
             S = tl.load(states + i * M * D + cell, mask=mm & dd, other=0.0)
@@ -174,7 +180,7 @@ def backward_kernel(q, k, v, gamma, mu, lam, state, cu, kept, dy, dstate_out, dq
             h = tl.load(note + d, mask=dd, other=0.0)
             notes = ()
             for x in tl.static_range(NOTES):
-                notes = notes + (tl.load(note + D + x * M + m, mask=mm, other=0.0),)
+                notes = notes + (tl.load(note + D + x * M + m, mask=mm, other=0.0), )
             kt = tl.load(k + at * M + m, mask=mm, other=0.0)
             qt = tl.load(q + at * M + m, mask=mm, other=0.0)
             vt = tl.load(v + at * D + d, mask=dd, other=0.0)
@@ -191,8 +197,11 @@ def backward_kernel(q, k, v, gamma, mu, lam, state, cu, kept, dy, dstate_out, dq
             dA = tl.sum(G * S, 1, keep_dims=True)
             dB = -tl.sum(G * h, 1, keep_dims=True)
             dh = -tl.sum(B * G, 0, keep_dims=True)
-            G, dkt, dvt, dgt, dmt = ADJOINT(A * G, S, kt, vt, gt, mt, h, notes, dA, dB, dh, ds,
-                                            TOKEN and lam is None, EPS)
+            G = A * G
+            slots = SLOTS(gt, mt, notes, dA, dB, ds, TOKEN and lam is None)
+            if RELOAD:
+                S = tl.load(states + i * M * D + cell, mask=mm & dd, other=0.0, cache_modifier=".ca")
+            G, dkt, dvt, dgt, dmt = ADJOINT(G, S, kt, vt, gt, mt, h, notes, slots, dh, EPS)
             tl.store(dk + at * M + m, dkt, mask=mm)
             tl.store(dv + at * D + d, dvt, mask=dd)
             one = tl.zeros([1, 1], tl.int32)

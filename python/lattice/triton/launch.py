@@ -37,29 +37,35 @@ def constants(rule, normalize, M, D, backward):
     r = RULES[rule]
     common = dict(M=M, D=D, BM=padded(M), BD=padded(D), READ=r.read, COEFFICIENTS=r.coefficients, SLOT_MU=r.slot_mu,
                   TOKEN=normalize == "token", EPS=EPS, BLOCK=BLOCK)
-    return dict(common, ADJOINT=r.adjoint, NOTES=r.notes) if backward else common
+    if not backward:
+        return common
+    large = padded(M) * padded(D) > 64 * 64
+    return dict(common, SLOTS=r.slots, ADJOINT=r.adjoint, NOTES=r.notes, RELOAD=large, STAGES=1 if large else 2)
 
 
-def warps(M, D):
-    """32 elements of the state for a thread, up to 16 warps."""
-    return max(1, min(16, padded(M) * padded(D) // 1024))
+def options(M, D, shrinks=False):
+    """How a kernel is compiled: 32 elements of the state for a thread, 16 where there is a lam; up to 16 warps."""
+    elements = 16 if shrinks else 32
+    return dict(num_warps=max(1, min(16, padded(M) * padded(D) // (32 * elements))))
 
 
 def _plain(x):
     return None if x is None else x.contiguous()
 
 
-def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, keep):
-    """y, the final state, and the kept states [rows,H,M,D] (no rows unless `keep`)."""
+def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept=None):
+    """y and the final state; `kept`, if given, gets kept_states() states of all heads."""
+    gates = Gates(*map(_plain, gates))
     q, k, v, state, cu_seqlens = map(_plain, (q, k, v, state, cu_seqlens))
     B, T, H, M = q.shape
     D = v.shape[3]
     y, state_out = torch.empty_like(v), torch.empty_like(state)
-    kept = state.new_empty((kept_states(B, T, cu_seqlens is not None) if keep else 0, H, M, D))
-    forward_kernel[(state.shape[0] * H,)](q, k, v, *map(_plain, gates), state, cu_seqlens, y, state_out,
-                                          kept if kept.numel() else None, T, H,
-                                          **constants(rule, normalize, M, D, backward=False), num_warps=warps(M, D))
-    return y, state_out, kept
+    if kept is not None and kept_states(B, T, cu_seqlens is not None) == 0:
+        kept = None
+    forward_kernel[(state.shape[0] * H,)](q, k, v, *gates, state, cu_seqlens, y, state_out, kept, T, H,
+                                          **constants(rule, normalize, M, D, backward=False),
+                                          **options(M, D, gates.lam is not None))
+    return y, state_out
 
 
 def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstate_out):
@@ -74,5 +80,5 @@ def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstat
     notes = state.new_empty(cells, BLOCK, D + RULES[rule].notes * M)
     backward_kernel[(cells,)](q, k, v, *gates, state, cu_seqlens, kept, dy, dstate_out, dq, dk, dv, *dgates, dstate,
                               states, notes, T, H, **constants(rule, normalize, M, D, backward=True),
-                              num_warps=warps(M, D))
+                              **options(M, D, gates.lam is not None))
     return dq, dk, dv, dgates, dstate

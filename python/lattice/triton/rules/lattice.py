@@ -95,8 +95,8 @@ def coefficients(k, gamma, mu, notes, TOKEN: tl.constexpr, KEEP: tl.constexpr):
 
 
 @triton.jit
-def _slots(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr):
-    """From dA and dB to the gradients of gamma and mu, of ch, of a (in two parts) and of |h|^2, and the rest of ds."""
+def _slots(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr, ENC: tl.constexpr):
+    """From dA and dB to the gradients of gamma, mu, c, <S_i, h>, |h|^2 and s."""
     inv, a, ch, r = notes[0], notes[1], notes[2], notes[3]
     B = gamma * ch
     Bi = B * inv
@@ -109,49 +109,52 @@ def _slots(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr):
         eBr = e * Bi * r
         eBB = tl.where(r > 0, e * Bi * Bi, 0.0)
         dmu = dA - e * mu
-        da = a * eBB
-        dB_all = dA * a * inv + dB - inv * eBr
-        dhh = -0.5 * tl.sum(eBB, 0, keep_dims=True)
+        dB = dA * a * inv + dB - inv * eBr
+        da = dA * Bi + a * eBB
         ds += inv * Bi * eBr
+        dhh = -0.5 * tl.sum(eBB, 0, keep_dims=True)
     else:
         dmu = dA
-        da = tl.zeros_like(a)
-        dB_all = dA * a * inv + dB
+        dB = dA * a * inv + dB
+        da = dA * Bi
         dhh = tl.zeros_like(gamma)
-    along = dA * Bi
-    dgamma = tl.sum(ch * dB_all, 0, keep_dims=True)
-    return dgamma, tl.sum(dmu, 0, keep_dims=True), gamma * dB_all, along, along + da, dhh, ds
+    dch = gamma * dB
+    if ENC:
+        da += dch * inv
+    ds -= inv * (dch * ch + a * (dA * Bi + da))  # 1/s stands in A, in ch and in a
+    dgamma = tl.sum(ch * dB, 0, keep_dims=True)
+    return dgamma, tl.sum(dmu, 0, keep_dims=True), dch * inv, da * inv, dhh, ds
 
 
 @triton.jit
-def adjoint_dec(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
-    inv, a, ch = notes[0], notes[1], notes[2]
-    dgamma, dmu, dch, along, da, dhh, ds = _slots(gamma, mu, notes, dA, dB, ds, TOKEN)
-    ds -= inv * (dch * ch + a * (along + da))  # 1/s stands in A, in ch and in a
-    P = da * inv
+def slots(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr):
+    return _slots(gamma, mu, notes, dA, dB, ds, TOKEN, False)
+
+
+@triton.jit
+def slots_enc(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr):
+    return _slots(gamma, mu, notes, dA, dB, ds, TOKEN, True)
+
+
+@triton.jit
+def adjoint_dec(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    inv, ch = notes[0], notes[2]
+    dgamma, dmu, dc, P, dhh, ds = slots
     dh += 2 * dhh * h + tl.sum(P * S, 0, keep_dims=True)
     read = tl.sum(S * dh, 1, keep_dims=True) * inv
     ds -= read * ch
-    return G + P * h + ch * dh + (inv * ds) * S, dch * inv + read, -dh, dgamma, dmu
+    return G + P * h + ch * dh + (inv * ds) * S, dc + read, -dh, dgamma, dmu
 
 
 @triton.jit
-def adjoint_enc(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
-    inv, a, ch = notes[0], notes[1], notes[2]
-    dgamma, dmu, dch, along, da, dhh, ds = _slots(gamma, mu, notes, dA, dB, ds, TOKEN)
-    dc = dch * inv
-    da += dc
-    ds -= inv * (dch * ch + a * (along + da))
-    P = da * inv
+def adjoint_enc(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    dgamma, dmu, dc, P, dhh, ds = slots
     dh += 2 * dhh * h + tl.sum(P * S, 0, keep_dims=True)
-    return G + P * h + (inv * ds) * S, -dc, dh, dgamma, dmu
+    return G + P * h + (notes[0] * ds) * S, -dc, dh, dgamma, dmu
 
 
 @triton.jit
-def adjoint_sim(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
-    inv, a, ch = notes[0], notes[1], notes[2]
-    dgamma, dmu, dch, along, da, dhh, ds = _slots(gamma, mu, notes, dA, dB, ds, TOKEN)
-    ds -= inv * (dch * ch + a * (along + da))
-    P = da * inv
+def adjoint_sim(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    dgamma, dmu, dc, P, dhh, ds = slots
     dh += 2 * dhh * h + tl.sum(P * S, 0, keep_dims=True)
-    return G + P * h + (inv * ds) * S, dch * inv, -dh, dgamma, dmu
+    return G + P * h + (notes[0] * ds) * S, dc, -dh, dgamma, dmu

@@ -23,6 +23,11 @@ def _decay_adjoint(mu, dA):
 
 
 @triton.jit
+def slots(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr):
+    return dA, dB
+
+
+@triton.jit
 def read_value(S, k, v, gamma, mu, EPS: tl.constexpr):
     return v, ()
 
@@ -33,7 +38,8 @@ def write(k, gamma, mu, notes, TOKEN: tl.constexpr, KEEP: tl.constexpr):
 
 
 @triton.jit
-def adjoint_value(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
+def adjoint_value(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    dA, dB = slots
     return G, -dB, dh, tl.zeros_like(gamma), _decay_adjoint(mu, dA)
 
 
@@ -48,7 +54,8 @@ def read_error(S, k, v, gamma, mu, EPS: tl.constexpr):
 
 
 @triton.jit
-def adjoint_error(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
+def adjoint_error(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    dA, dB = slots
     dk = gamma * dB + tl.sum(S * dh, 1, keep_dims=True)
     return G + k * dh, dk, -dh, tl.sum(k * dB, 0, keep_dims=True), _decay_adjoint(mu, dA)
 
@@ -59,7 +66,8 @@ def read_faded_error(S, k, v, gamma, mu, EPS: tl.constexpr):
 
 
 @triton.jit
-def adjoint_faded_error(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
+def adjoint_faded_error(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    dA, dB = slots
     read = tl.sum(S * dh, 1, keep_dims=True)
     dmu = tl.sum(dA + k * read, 0, keep_dims=True)  # <z, dh> = <k, S@dh>
     return G + k * (mu * dh), gamma * dB + mu * read, -dh, tl.sum(k * dB, 0, keep_dims=True), dmu
@@ -81,7 +89,8 @@ def read_projected(S, k, v, gamma, mu, EPS: tl.constexpr):
 
 
 @triton.jit
-def adjoint_projected(G, S, k, v, gamma, mu, h, notes, dA, dB, dh, ds, TOKEN: tl.constexpr, EPS: tl.constexpr):
+def adjoint_projected(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
+    dA, dB = slots
     inv, zh, e, along = _aim(S, k, v, EPS)
     # h = u/s, u = e - zh p, p = <zh,e>
     du = dh * inv
