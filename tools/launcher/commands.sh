@@ -83,6 +83,7 @@ run_suite() {
   if [[ $1 == python ]]; then
     prepare release
     provide chromium chromium "the tests of the page"
+    triton_ready || (locked install_triton) || say "without Triton, the tests of the GPU kernels will be skipped"
     (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests)
     return
   fi
@@ -111,6 +112,10 @@ build_with_cuda_wheel() {
   (cd "$ROOT" && cmake --preset release -B "$release" -DLATTICE_TORCH_DIR="$folder/torch" -DLATTICE_TESTS=OFF) &&
     cmake --build "$release" --target lattice_ops lattice_cli --parallel "$(build_jobs)"
 }
+
+# The GPU kernels are tested without a GPU, but not without their compiler.
+triton_ready() { "$PYTHON" -c 'import triton' 2>/dev/null; }
+install_triton() { logged "installing Triton for the tests of the GPU kernels" pip_install "$ROOT/requirements-gpu.txt"; }
 
 # provide <program> <packages> <use>: installs what only some tests want. Without it and without the right to
 # install it, says that they are skipped.

@@ -1,0 +1,57 @@
+"""The Triton kernels compiled for GPUs that are not there: registers, shared memory, no spills, and not more machine
+instructions a token than they had."""
+
+import pytest
+
+pytest.importorskip("triton", reason="triton is not installed: pip install -r requirements-gpu.txt")
+
+from triton_compile import build, loops, resources  # noqa: E402
+
+TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
+SHARED = 48 * 1024  # what every GPU gives a block without asking
+
+# Every target, both kernels, every objective, the smallest and the largest state, masks, packed sequences, shrinkage, and
+# the other memories, each of them once.
+CASES = [
+    *(("forward", target, "lattice_dec", 64, 64, {}) for target in TARGETS),
+    *(("backward", target, "lattice_dec", 64, 64, {}) for target in TARGETS),
+    ("forward", "sm_90", "lattice_dec", 128, 128, {}),
+    ("backward", "sm_80", "lattice_dec", 128, 64, {}),
+    ("backward", "sm_90", "lattice_dec", 64, 128, {}),
+    ("forward", "sm_80", "lattice_enc", 100, 60, {}),
+    ("backward", "sm_90", "lattice_enc", 16, 16, {}),
+    ("backward", "sm_100", "lattice_sim", 32, 32, dict(normalize="none")),
+    ("forward", "sm_90", "lattice_dec", 64, 64, dict(gates=("gamma", "mu", "lam"), packed=True)),
+    ("backward", "sm_90", "lattice_dec", 64, 64, dict(gates=("gamma", "mu", "lam"), packed=True)),
+    ("backward", "sm_80", "mamba2", 128, 128, dict(gates=("mu",))),
+    ("backward", "sm_90", "gla", 64, 64, dict(gates=("mu",))),
+    ("backward", "sm_100", "deltanet", 64, 128, dict(gates=("gamma",))),
+    ("backward", "sm_90", "gated_deltanet", 64, 64, {}),
+    ("backward", "gfx942", "ttt", 64, 64, dict(gates=("gamma",))),
+]
+
+
+@pytest.mark.parametrize("which,target,rule,M,D,options", CASES)
+def test_the_state_stays_in_registers(which, target, rule, M, D, options):
+    needs = resources(build(which, target, rule, M, D, **options), target)
+    assert needs["spills"] == 0 and needs["stack"] == 0, needs
+    assert needs["registers"] <= 255 and needs["shared"] <= SHARED, needs
+
+
+@pytest.mark.parametrize("target,bytes_of_stack", [("sm_80", 256), ("sm_90", 160), ("sm_100", 416), ("gfx942", 0)])
+def test_the_largest_state_spills_little_on_the_way_back(target, bytes_of_stack):
+    """128 x 128: state and gradient are half of what 16 warps have; what does not fit is a few numbers a thread."""
+    needs = resources(build("backward", target, "lattice_dec", 128, 128), target)
+    assert needs["stack"] <= bytes_of_stack, needs
+
+
+# Instructions of one token, by a warp: what they were when this was written, and a tenth more. Of the backward pass, the
+# recomputation and the adjoint.
+CEILINGS = [("forward", "sm_90", [0]), ("backward", "sm_90", [0, 0])]
+
+
+@pytest.mark.parametrize("which,target,ceilings", CEILINGS)
+def test_a_token_takes_no_more_instructions_than_it_did(which, target, ceilings):
+    counts = [len(loop) for loop in loops(build(which, target))]
+    assert len(counts) == len(ceilings), f"loops of {counts} instructions"
+    assert all(n <= most for n, most in zip(counts, ceilings)), f"{counts} instructions, allowed {ceilings}"

@@ -1,0 +1,62 @@
+"""One call of a recurrence, forward and backward, as the compiled PTX computes it on the machine of tests/ptx."""
+
+import numpy as np
+
+import ptx
+from lattice.triton import launch
+from lattice.triton.rules import RULES
+from triton_compile import KERNELS, build
+
+GATES = ("gamma", "mu", "lam")
+SCRATCH = ("kept", "states", "notes_at")
+
+
+def buffers(which, rule, given):
+    """What the kernel writes, filled with NaN: {argument: array}."""
+    (B, T, H, M), D = given["q"].shape, given["v"].shape[3]
+    N = given["state"].shape[0]
+    dtype = given["state"].dtype
+    new = lambda *shape: np.full(shape, np.nan, dtype)  # noqa: E731
+    if which == "forward":
+        rows = launch.kept_states(B, T, "cu" in given)
+        return dict(y=new(B, T, H, D), state_out=new(N, H, M, D), **(dict(kept=new(rows, H, M, D)) if rows else {}))
+    grads = {"d" + name: np.full_like(given[name], np.nan) for name in ("q", "k", "v", "state", *GATES) if name in given}
+    notes = D + RULES[rule].notes * M
+    return dict(grads, states=new(N * H, launch.BLOCK, M, D), notes_at=new(N * H, launch.BLOCK, notes))
+
+
+def compiled(which, target, rule, given, normalize="token", warps=None):
+    dtype = "fp64" if given["state"].dtype == np.float64 else "fp32"
+    missing = {"kept", "dstate_out"} - set(given) - set(buffers(which, rule, given))
+    return build(which, target, rule, given["q"].shape[3], given["v"].shape[3], normalize=normalize, dtype=dtype,
+                 gates=[name for name in GATES if name in given], packed="cu" in given, warps=warps,
+                 more_absent=missing)
+
+
+def run(which, built, rule, given, text=None):
+    """What the kernel wrote, and the number of instructions a thread executed. `text` stands in for the kernel's PTX."""
+    out = buffers(which, rule, given)
+    _, T, H, _ = given["q"].shape
+    values = dict(T=T, H=H)
+    arguments = []
+    for name in KERNELS[which].arg_names:
+        if name in out:
+            arguments.append((name, out[name], False))
+        elif name in given:
+            arguments.append((name, given[name].copy(), True))
+        elif name in values:
+            arguments.append(values[name])
+    memory, executed = ptx.launch(text or built.asm["ptx"], KERNELS[which].__name__, given["state"].shape[0] * H,
+                                  arguments, built.metadata.shared)
+    for buffer in memory.buffers:
+        if buffer.shadow.name in out and buffer.shadow.name not in SCRATCH and not buffer.shadow.written.all():
+            raise ptx.Fault(f"{buffer.shadow.name} was not written completely")
+    return out, executed
+
+
+def both(target, rule, given, dy, dstate_out, normalize="token", warps=None):
+    """Outputs and gradients of one call: {name: array}."""
+    first, _ = run("forward", compiled("forward", target, rule, given, normalize, warps), rule, given)
+    more = dict(given, dy=dy, dstate_out=dstate_out, kept=first.get("kept", np.zeros(0, dy.dtype)))
+    second, _ = run("backward", compiled("backward", target, rule, more, normalize, warps), rule, more)
+    return {**first, **second}
