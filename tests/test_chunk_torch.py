@@ -30,8 +30,9 @@ def test_opcheck_of_the_parts(method, sweeps, tolerance):
     inputs = ("dec", "token", method, 16, sweeps, tolerance, *(x[name] for name in ORDER), None)
     ops = torch.ops.lattice
     torch.library.opcheck(ops._chunk_scan.default, inputs)
-    torch.library.opcheck(ops._chunk_forward.default, (*inputs, True))
-    y, state, kept = ops._chunk_forward(*inputs, True)
+    kernels = sweeps == 1
+    torch.library.opcheck(ops._chunk_forward.default, (*inputs, kernels, True))
+    y, state, kept = ops._chunk_forward(*inputs, kernels, True)
     for dstate in (None, torch.ones_like(state)):
         torch.library.opcheck(ops._chunk_backward.default, (*inputs, kept, torch.ones_like(y), dstate))
 

@@ -186,3 +186,9 @@ def test_a_run_without_validation_warns(base, tmp_path):
     out = train(base / "text.txt", tmp_path / "run", "data.valid_fraction=0")
     before, after = out.split("step 20/20")
     assert "warning     no text is held out" in before and "warning: no text was held out" in after
+
+
+def test_a_device_that_it_does_not_train_on_is_said(base):
+    result = run("train", "--data", base / "text.txt", "--device", "cuda")
+    assert result.returncode == 2
+    assert "trains on the CPU only" in result.stderr and "docs/gpu.md" in result.stderr

@@ -26,6 +26,7 @@ struct TrainFlags {
   std::string out;
   std::vector<std::string> overrides;
   std::string resume;
+  std::string device = "cpu";
   int threads = 0;
 };
 
@@ -77,6 +78,11 @@ std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run)
 }
 
 int Train(const TrainFlags& options) {
+  if (options.device != "cpu") {
+    throw UsageError(StrCat("--device ", options.device,
+                            ": this program trains on the CPU only; on a GPU the ",
+                            "operators run from Python (docs/gpu.md)"));
+  }
   if (options.out.empty() && (options.resume == "auto" || options.resume == "latest")) {
     throw UsageError(StrCat("--resume ", options.resume, " needs --out RUN, the run to go on with"));
   }
@@ -115,6 +121,7 @@ void AddTrain(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "--resume", options->resume,
       "auto: from the newest checkpoint in --out if there is one; latest: it must be there; or a path");
+  command->add_option("--device", options->device, "cpu, the only one so far (docs/gpu.md)");
   command->add_option("--threads", options->threads, "threads; default: all cores")
       ->check(CLI::Range(1, 4096));
   command->footer(

@@ -68,7 +68,7 @@ using Strings = const std::string&;
 using ChunkResult = std::tuple<Tensor, Tensor, Tensor>;
 using ChunkGrads = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 using ScanSignature = std::tuple<Tensor, Tensor>(LATTICE_CHUNK_PARAMETERS);
-using ChunkForwardSignature = ChunkResult(LATTICE_CHUNK_PARAMETERS, bool);
+using ChunkForwardSignature = ChunkResult(LATTICE_CHUNK_PARAMETERS, bool, bool);
 using ChunkBackwardSignature = ChunkGrads(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&,
                                           const OptionalTensor&);
 
@@ -77,9 +77,16 @@ auto ChunkOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
 
+// Whether the CPU kernels compute this form of tensors on that device; all else are products of matrices.
+bool UsesKernels(const ChunkForm& form, const at::Device& device) {
+  return !form.Refined() && (device.is_cpu() || device.is_meta());
+}
+
+// The operator is told who computes: to its shape function fake tensors of every device are meta tensors, and
+// the kernels keep other states than the products of matrices.
 ChunkResult CallChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   static const auto op = ChunkOperator<ChunkForwardSignature>("lattice::_chunk_forward");
-  return op.call(LATTICE_CHUNK_ARGUMENTS, keep);
+  return op.call(LATTICE_CHUNK_ARGUMENTS, UsesKernels(LATTICE_CHUNK_FORM, q.device()), keep);
 }
 
 OptionalTensor IfDefined(const Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
@@ -148,23 +155,19 @@ void CheckOneType(const Inputs& in) {
   }
 }
 
-// Whether the CPU kernels compute this form of tensors on that device; all else are products of matrices.
-// Fake tensors of every device come as meta tensors and are taken for the CPU's.
-bool UsesKernels(const ChunkForm& form, const at::Device& device) {
-  return !form.Refined() && (device.is_cpu() || device.is_meta());
-}
-
-c10::SymInt StatesKept(const ChunkForm& form, const Inputs& in) {
-  const auto count = UsesKernels(form, in.q.device()) ? &ChunkKernelsKept : &ChunkMatrixKept;
+c10::SymInt StatesKept(const ChunkForm& form, const Inputs& in, bool kernels) {
+  const auto count = kernels ? &ChunkKernelsKept : &ChunkMatrixKept;
   return count(form, in.q.sym_size(0), in.q.sym_size(1), in.cu_seqlens.has_value());
 }
 
-ChunkResult ChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+ChunkResult ChunkForward(LATTICE_CHUNK_PARAMETERS, bool kernels, bool keep) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckShapes(MemoryOf(form), in);
   CheckOneType(in);
-  if (UsesKernels(form, q.device())) return ChunkKernelsForward(form, in, keep);
+  TORCH_CHECK_VALUE(kernels == UsesKernels(form, q.device()), "[scan] kernels is ", kernels,
+                    ", which does not fit the form and the device ", q.device(), "; call lattice.scan");
+  if (kernels) return ChunkKernelsForward(form, in, keep);
   at::NoGradGuard off;
   return ChunkMatrixForward(form, in, keep);
 }
@@ -188,12 +191,12 @@ ChunkGrads ChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Ten
   return {d[0], d[1], d[2], d[3], d[4], d[5]};
 }
 
-ChunkResult MetaForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
+ChunkResult MetaForward(LATTICE_CHUNK_PARAMETERS, bool kernels, bool keep) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckShapes(MemoryOf(form), in);
   std::vector<c10::SymInt> sizes = state.sym_sizes().vec();
-  sizes[0] = keep ? StatesKept(form, in) : c10::SymInt(0);
+  sizes[0] = keep ? StatesKept(form, in, kernels) : c10::SymInt(0);
   return {at::empty_symint(v.sym_sizes(), state.options()),
           at::empty_symint(state.sym_sizes(), state.options()), at::empty_symint(sizes, state.options())};
 }
@@ -223,7 +226,8 @@ std::tuple<Tensor, Tensor> ChunkScan(const ChunkForm& form, const Inputs& in) {
 
 TORCH_LIBRARY_FRAGMENT(lattice, m) {
   m.def("_chunk_scan(" LATTICE_CHUNK_SCHEMA ") -> (Tensor y, Tensor state_out)");
-  m.def("_chunk_forward(" LATTICE_CHUNK_SCHEMA ", bool keep) -> (Tensor y, Tensor state_out, Tensor kept)");
+  m.def("_chunk_forward(" LATTICE_CHUNK_SCHEMA
+        ", bool kernels, bool keep) -> (Tensor y, Tensor state_out, Tensor kept)");
   m.def("_chunk_backward(" LATTICE_CHUNK_SCHEMA
         ", Tensor kept, Tensor dy, Tensor? dstate_out) -> "
         "(Tensor dq, Tensor dk, Tensor dv, Tensor dgamma, Tensor dmu, Tensor dstate)");
