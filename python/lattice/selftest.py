@@ -50,45 +50,56 @@ def results(run, x, device, dtype):
     return {name: value.detach().double().cpu() for name, value in named.items()}
 
 
-def error(run, x, device):
-    """The largest relative error against the CPU in float64."""
-    got, wanted = results(run, x, device, torch.float32), results(run, x, "cpu", torch.float64)
-    return max(float((got[name] - wanted[name]).abs().max() / wanted[name].abs().max()) for name in wanted)
+class Errors:
+    """The largest relative error against the CPU in float64, and how it compares with that of the CPU in float32: some
+    inputs are hard for float32 wherever it is computed."""
+
+    def __init__(self):
+        self.worst, self.share = 0.0, 0.0
+
+    def add(self, run, x, device):
+        exact, plain, got = (results(run, x, *where) for where in (("cpu", torch.float64), ("cpu", torch.float32),
+                                                                   (device, torch.float32)))
+        for name, wanted in exact.items():
+            off, usual = (float((y[name] - wanted).abs().max() / wanted.abs().max()) for y in (got, plain))
+            self.worst = max(self.worst, off)
+            self.share = max(self.share, off / (1e-4 + 20 * usual))
+        return self
+
+    def verdict(self):
+        return self.share <= 1, f"largest error {self.worst:.1e}, {self.share:.3f} of what is allowed"
 
 
 def check_scan(device, T):
-    worst = 0.0
+    errors = Errors()
     for objective in ("dec", "enc", "sim"):
         for normalize in ("token", "none"):
             for M, D in ((64, 64), (16, 32), (100, 7)):
                 run = lambda **x: lattice.scan(**x, objective=objective, normalize=normalize)  # noqa: B023, E731
-                worst = max(worst, error(run, scan_inputs(2, T, 2, M, D), device))
-    return worst <= 1e-4, f"largest error {worst:.1e}"
+                errors.add(run, scan_inputs(2, T, 2, M, D), device)
+    return errors.verdict()
 
 
 def check_large(device, T):
-    worst = error(lattice.scan, scan_inputs(1, T, 2, 128, 128), device)
-    return worst <= 1e-4, f"largest error {worst:.1e}"
+    return Errors().add(lattice.scan, scan_inputs(1, T, 2, 128, 128), device).verdict()
 
 
 def check_shrinkage(device, T):
-    worst = error(lambda **x: lattice.scan(**x, lam=0.01), scan_inputs(1, T, 2, 64, 64), device)
-    return worst <= 1e-3, f"largest error {worst:.1e}"
+    return Errors().add(lambda **x: lattice.scan(**x, lam=0.01), scan_inputs(1, T, 2, 64, 64), device).verdict()
 
 
 def check_packed(device, T):
     bounds = torch.tensor([0, 1, 1, T // 2, T])
     run = lambda **x: lattice.scan(**x, cu_seqlens=bounds.to(x["q"].device))  # noqa: E731
-    worst = error(run, scan_inputs(1, T, 2, 64, 64, sequences=4), device)
-    return worst <= 1e-4, f"largest error {worst:.1e}"
+    return Errors().add(run, scan_inputs(1, T, 2, 64, 64, sequences=4), device).verdict()
 
 
 def check_rules(device, T):
-    worst = {}
+    errors = Errors()
     for rule in RULES:
         run = lambda **x: lattice.recur(rule, **x)  # noqa: B023, E731
-        worst[rule] = error(run, rule_inputs(rule, 1, T, 2, 64, 64), device)
-    return max(worst.values()) <= 1e-3, " ".join(f"{rule} {off:.1e}" for rule, off in worst.items())
+        errors.add(run, rule_inputs(rule, 1, T, 2, 64, 64), device)
+    return errors.verdict()
 
 
 def check_bfloat16(device, T):

@@ -38,7 +38,7 @@ def _span(cu, T, H, BLOCK: tl.constexpr):
     if cu is None:
         return n, head, n * T, T, n * ((T - 1) // BLOCK)
     else:
-        begin = tl.load(cu + n)
+        begin = tl.load(cu + n).to(tl.int64)
         length = (tl.load(cu + n + 1) - begin).to(tl.int32)
         # Kept states lie at rows floor((begin + 32 j) / 32) - 1, which differ between sequences.
         return n, head, begin, length, begin // BLOCK
