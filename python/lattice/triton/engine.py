@@ -3,7 +3,7 @@
     S_t = diag(A_t) S_{t-1} - B_t h_t^T        y_t = q_t @ S_t
 
 One program works on one head of one sequence and holds its state in registers from the first token to the last. A
-rule (rules.py) says what it reads from the state, how A and B come from that, and the adjoint of both:
+rule (rules/) says what it reads from the state, how A and B come from that, and the adjoint of both:
 
     read(S, k, v, gamma, mu, EPS)                  -> h, notes        the only sums over the state
     coefficients(k, gamma, mu, notes, TOKEN, KEEP) -> A, B            one number a slot
@@ -67,7 +67,7 @@ def _step(S, k, v, gamma, mu, lam, READ: tl.constexpr, COEFFICIENTS: tl.constexp
     return S, h, notes
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "H"])  # one compilation serves all lengths, one token included
 def forward_kernel(q, k, v, gamma, mu, lam, state, cu, y, state_out, kept, T, H,  #
                    M: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr, READ: tl.constexpr,
                    COEFFICIENTS: tl.constexpr, SLOT_MU: tl.constexpr, TOKEN: tl.constexpr, EPS: tl.constexpr,
@@ -136,7 +136,7 @@ def _recompute(S, k, v, gamma, mu, lam, dy, dq, states, notes_at, begin, count, 
         tl.store(dq + at * M + m, tl.sum(S * dyt, 1, keep_dims=True), mask=mm)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "H"])
 def backward_kernel(q, k, v, gamma, mu, lam, state, cu, kept, dy, dstate_out, dq, dk, dv, dgamma, dmu, dlam, dstate,
                     states, notes_at, T, H,  #
                     M: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr, READ: tl.constexpr,
@@ -180,7 +180,7 @@ def backward_kernel(q, k, v, gamma, mu, lam, state, cu, kept, dy, dstate_out, dq
             h = tl.load(note + d, mask=dd, other=0.0)
             notes = ()
             for x in tl.static_range(NOTES):
-                notes = notes + (tl.load(note + D + x * M + m, mask=mm, other=0.0), )
+                notes = notes + (tl.load(note + D + x * M + m, mask=mm, other=0.0),)
             kt = tl.load(k + at * M + m, mask=mm, other=0.0)
             qt = tl.load(q + at * M + m, mask=mm, other=0.0)
             vt = tl.load(v + at * D + d, mask=dd, other=0.0)
