@@ -54,15 +54,16 @@ def test_in_the_interpreter():
 
 def compare(rule, normalize, x, cu_seqlens=None, tolerance=1e-9):
     """Outputs and gradients of the GPU path against the CPU's operators."""
-    gates = [x.get(name) for name in ("gamma", "mu", "lam", "igate", "fgate")]
-    inputs = (rule, normalize, x["q"], x["k"], x["v"], *gates, x["state"], cu_seqlens)
+    gates = [x.get(gate["name"]) for memory in lattice.memories() if memory["name"] == rule for gate in memory["gates"]]
+    inputs = (rule, normalize, x["q"], x["k"], x["v"], gates, x["state"], cu_seqlens)
     rng = torch.Generator().manual_seed(3)
     dy, dstate = (torch.randn(x[name].shape, generator=rng, dtype=x[name].dtype) for name in ("v", "state"))
     got, wanted = [], []
     for forward, backward, out in ((dispatch.forward, dispatch.backward, got),
                                    (torch.ops.lattice._forward, torch.ops.lattice._backward, wanted)):
         y, state, kept = forward(*inputs, True)
-        out += [y, state, *backward(*inputs, kept, dy, dstate)]
+        *grads, dgates = backward(*inputs, kept, dy, dstate)
+        out += [y, state, *grads, *dgates]
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
         assert a.shape == b.shape
         if b.numel():

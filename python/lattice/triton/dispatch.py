@@ -9,6 +9,8 @@ import functools
 
 import torch
 
+from lattice.ops import memories
+
 _GPU = "CUDA"  # torch's key for ROCm as well
 _OTHERS = ("XPU", "MPS")
 _library = None  # the registrations live as long as it does
@@ -60,11 +62,24 @@ def _check_bounds(rule, cu_seqlens, T):
 
 
 @functools.lru_cache(maxsize=256)
-def _room(rule, normalize, shapes, dtype):
+def _room(rule, normalize, shapes, gates, state, cu_seqlens, dtype):
     """Elements of what is kept, by the operator's own shape function: torch.compile holds us to that."""
-    meta = [None if shape is None else torch.empty(shape, dtype=dtype, device="meta") for shape in shapes[:-1]]
-    cu = None if shapes[-1] is None else torch.empty(shapes[-1], dtype=torch.int64, device="meta")
-    return torch.ops.lattice._forward(rule, normalize, *meta, cu, True)[2].numel()
+
+    def meta(shape, dtype=dtype):
+        return None if shape is None else torch.empty(shape, dtype=dtype, device="meta")
+
+    return torch.ops.lattice._forward(rule, normalize, *map(meta, shapes), list(map(meta, gates)), meta(state),
+                                      meta(cu_seqlens, torch.int64), True)[2].numel()
+
+
+def _shape(x):
+    return None if x is None else x.shape
+
+
+@functools.cache
+def _gate_names(rule):
+    """The gates of a memory in the order in which the operators carry them."""
+    return [gate["name"] for memory in memories() if memory["name"] == rule for gate in memory["gates"]]
 
 
 def _on(x):
@@ -72,27 +87,29 @@ def _on(x):
     return torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext()
 
 
-def forward(rule, normalize, q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens, keep):
+def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, keep):
     kernels = _launcher(rule, q, v, state)
     _check_bounds(rule, cu_seqlens, q.shape[1])
     kept = None
     if keep:
-        tensors = (q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens)
-        shapes = tuple(None if x is None else x.shape for x in tensors)
-        kept = state.new_empty(_room(rule, normalize, shapes, state.dtype))
+        kept = state.new_empty(_room(rule, normalize, (q.shape, k.shape, v.shape), tuple(map(_shape, gates)), state.shape,
+                                     _shape(cu_seqlens), state.dtype))
+    named = kernels.Gates(**dict(zip(_gate_names(rule), gates)))
     with _on(q):
-        y, state_out = kernels.forward(rule, normalize, q, k, v, kernels.Gates(gamma, mu, lam), state, cu_seqlens, kept)
+        y, state_out = kernels.forward(rule, normalize, q, k, v, named, state, cu_seqlens, kept)
     return y, state_out, state.new_empty(0) if kept is None else kept
 
 
-def backward(rule, normalize, q, k, v, gamma, mu, lam, igate, fgate, state, cu_seqlens, kept, dy, dstate_out):
+def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstate_out):
     kernels = _launcher(rule, q, v, state)
+    names = _gate_names(rule)
+    named = kernels.Gates(**dict(zip(names, gates)))
     with _on(q):
-        dq, dk, dv, dgates, dstate = kernels.backward(rule, normalize, q, k, v, kernels.Gates(gamma, mu, lam), state,
-                                                      cu_seqlens, kept, dy, dstate_out)
-    dgamma, dmu, dlam = (state.new_empty(0) if x is None else x for x in dgates)
+        dq, dk, dv, dnamed, dstate = kernels.backward(rule, normalize, q, k, v, named, state, cu_seqlens, kept, dy,
+                                                      dstate_out)
     # Outputs must not alias each other, the empty ones included.
-    return dq, dk, dv, dgamma, dmu, dlam, state.new_empty(0), state.new_empty(0), dstate
+    dgates = [state.new_empty(0) if d is None else d for d in (getattr(dnamed, name) for name in names)]
+    return dq, dk, dv, dstate, dgates
 
 
 def _refuse(rule, normalize, q, *_):
