@@ -116,7 +116,6 @@ TEST(Limits, DescriptorsRunOutAndTheServerGoesOn) {
   EXPECT_EQ(running.Get("/health").status, 200);
 }
 
-// Without bounds, 20 such answers took two gigabytes.
 TEST(Limits, AnswersNobodyReadsHoldLittleMemoryAndGiveItBack) {
   ServerOptions options;
   options.http.bytes = 32 << 20;
