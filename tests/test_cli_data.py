@@ -12,7 +12,7 @@ import pytest
 from cli_program import PROGRAM, TINY, metrics, ok, run, settings
 
 pyarrow = pytest.importorskip("pyarrow")
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet  # noqa: E402, F811
 
 TEXTS = [f"Document {i}: " + " ".join(f"word{i * j % 31}" for j in range(i % 50)) + ("\n" if i % 3 else " é\n") for i in range(400)]
 

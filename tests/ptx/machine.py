@@ -117,7 +117,7 @@ class Machine:
     def _old(self, register, dtype):
         if register in self.regs:
             return self.regs[register]
-        return np.full(self.n, _POISON & (2**(8 * dtype.itemsize) - 1), dtype) if dtype != bool else np.zeros(self.n, bool)
+        return np.full(self.n, _POISON & (2**(8 * dtype.itemsize) - 1), dtype) if dtype != np.bool_ else np.zeros(self.n, bool)
 
     def _operand(self, arg, kind):
         """A function that gives an operand as an array of that type."""

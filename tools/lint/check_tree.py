@@ -91,7 +91,7 @@ def is_there(name):
 
 def check_names():
     """Files that documents name, in backticks or in a command to type, exist."""
-    pattern = re.compile(r"(?:^|[\s`(])((?:%s)/[\w./*<>{},:-]*[\w>}*])" % "|".join(FOLDERS))
+    pattern = re.compile(r"(?:^|[\s`(])((?:" + "|".join(FOLDERS) + r")/[\w./*<>{},:-]*[\w>}*])")
     for path in tracked():
         if path.suffix != ".md" or path.name == "CHANGELOG.md":  # which also tells of what is gone
             continue

@@ -3,7 +3,7 @@
 Gates are a Gates tuple here. Every tensor has the state's dtype and device. Not yet run on hardware (docs/gpu.md).
 """
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import torch
 import triton
@@ -17,9 +17,9 @@ _SMALLEST = 16
 
 
 class Gates(NamedTuple):
-    gamma: Optional[torch.Tensor] = None
-    mu: Optional[torch.Tensor] = None
-    lam: Optional[torch.Tensor] = None
+    gamma: torch.Tensor | None = None
+    mu: torch.Tensor | None = None
+    lam: torch.Tensor | None = None
 
 
 def kept_states(B, T, packed):
