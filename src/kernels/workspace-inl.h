@@ -143,7 +143,7 @@ class Workspace {
       for (T** part : {&step.z, &step.dots, &step.A, &step.B, &step.h}) *part = vector();
       for (T*& aux : step.aux) aux = vector();
     }
-    for (T** part : {&grad.dA, &grad.dB, &grad.dh, &grad.dq, &grad.dk, &grad.dv, &grad.dmu_slots, &grad.P,
+    for (T** part : {&grad.dA, &grad.dB, &grad.dh, &grad.dq, &grad.dk, &grad.dv, &grad.dslot_gate, &grad.P,
                      &grad.dz, &grad.E}) {
       *part = vector();
     }
