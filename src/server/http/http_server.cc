@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/memory_reserve.h"
 #include "server/http/listener.h"
 
 namespace lattice::server::http {
@@ -75,6 +76,7 @@ HttpServer::~HttpServer() {
 
 int HttpServer::Start(const std::string& host, int port) {
   const BoundSocket bound = ListenAt(host, port);
+  HoldMemoryReserve();
   listener_ = bound.socket;
   spare_ = OpenSpare();
   epoll_event waiting{};
@@ -194,6 +196,7 @@ void HttpServer::OnReplies() {
 }
 
 void HttpServer::OnTick() {
+  HoldMemoryReserve();
   if (stopping_ && listener_ >= 0) {
     Listen(false);
     ::close(listener_);

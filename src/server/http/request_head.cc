@@ -18,7 +18,7 @@ constexpr BadRequest kRepeated = {400, "a header that may come once is there twi
 constexpr BadRequest kNoHost = {400, "the Host header is missing"};
 constexpr BadRequest kBadEscape = {400, "the path has a % without two hexadecimal digits behind it"};
 constexpr BadRequest kLongHead = {431, "the header is longer than this server accepts"};
-constexpr BadRequest kLongPath = {414, "the path is too long"};
+constexpr BadRequest kLongPath = {414, "the path or the query is too long"};
 constexpr BadRequest kLength = {
     400, "the length of the body is not clear: send one Content-Length, or Transfer-Encoding: chunked"};
 
@@ -91,10 +91,11 @@ bool LinesAreClean(std::string_view text) {
   return true;
 }
 
-std::optional<BadRequest> ReadTarget(std::string_view target, size_t path_bytes, RequestHead& out) {
+std::optional<BadRequest> ReadTarget(std::string_view target, const HeadLimits& limits, RequestHead& out) {
   if (!target.starts_with('/') || !IsVisible(target)) return kNoRequest;
+  if (target.size() > limits.target_bytes) return kLongPath;
   const std::string_view path = Cut(target, "?");
-  if (path.size() > path_bytes) return kLongPath;
+  if (path.size() > limits.path_bytes) return kLongPath;
   std::optional<std::string> decoded = Decoded(path);
   if (!decoded) return kBadEscape;
   out.path = *std::move(decoded);
@@ -107,14 +108,14 @@ std::optional<BadRequest> ReadTarget(std::string_view target, size_t path_bytes,
   return std::nullopt;
 }
 
-std::optional<BadRequest> ReadRequestLine(std::string_view line, size_t path_bytes, RequestHead& out) {
+std::optional<BadRequest> ReadRequestLine(std::string_view line, const HeadLimits& limits, RequestHead& out) {
   constexpr size_t kLongestMethod = 16;
   const std::string_view method = Cut(line, " "), target = Cut(line, " ");
   if (!IsToken(method) || method.size() > kLongestMethod) return kNoRequest;
   if (line != "HTTP/1.1" && line != "HTTP/1.0") return kNoRequest;
   out.method = method;
   out.minor_version = line.back() - '0';
-  return ReadTarget(target, path_bytes, out);
+  return ReadTarget(target, limits, out);
 }
 
 std::optional<BadRequest> ReadField(std::string_view line, RequestHead& out) {
@@ -181,7 +182,7 @@ std::variant<std::monostate, ParsedHead, BadRequest> ParseHead(std::string_view 
   ParsedHead out;
   out.bytes = known.size();
   std::string_view lines = known.substr(0, end);
-  if (const auto bad = ReadRequestLine(Cut(lines, "\r\n"), limits.path_bytes, out.head)) return *bad;
+  if (const auto bad = ReadRequestLine(Cut(lines, "\r\n"), limits, out.head)) return *bad;
   while (!lines.empty()) {
     if (out.head.fields.size() >= limits.fields) return kLongHead;
     if (const auto bad = ReadField(Cut(lines, "\r\n"), out.head)) return *bad;

@@ -16,6 +16,7 @@ struct HeadLimits {
   size_t bytes = 16 << 10;  // with the empty line behind it
   size_t fields = 100;
   size_t path_bytes = 512;
+  size_t target_bytes = 2048;  // path and query
 };
 
 struct RequestHead {

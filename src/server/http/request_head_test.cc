@@ -86,6 +86,7 @@ TEST(RequestHead, IsBounded) {
   for (int i = 0; i < 101; ++i) many += "X: y\r\n";
   EXPECT_EQ(StatusOf(many + "\r\n"), 431);
   EXPECT_EQ(StatusOf("GET /" + std::string(600, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n"), 414);
+  EXPECT_EQ(StatusOf("GET /?" + std::string(3000, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n"), 414);
 }
 
 }  // namespace

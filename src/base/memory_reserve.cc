@@ -1,0 +1,56 @@
+#include "base/memory_reserve.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace lattice {
+namespace {
+
+constexpr size_t kPiece = 1 << 20;
+constexpr int kPiecesOfAThread = 2;
+
+std::array<std::atomic<void*>, 16> pieces{};
+// Counts the fillings: what a thread has taken is forgotten with each.
+std::atomic<uint64_t> filling{0};
+
+struct Taken {
+  uint64_t filling = 0;
+  int pieces = 0;
+};
+thread_local Taken taken;
+
+// The new_handler: returns when it has freed something, throws when there is nothing for this thread.
+void GiveBack() {
+  const uint64_t now = filling.load();
+  if (taken.filling != now) taken = {now, 0};
+  if (taken.pieces == kPiecesOfAThread) throw std::bad_alloc();
+  for (std::atomic<void*>& piece : pieces) {
+    void* held = piece.exchange(nullptr);
+    if (held == nullptr) continue;
+    ::munmap(held, kPiece);
+    ++taken.pieces;
+    return;
+  }
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void HoldMemoryReserve() noexcept {
+  std::set_new_handler(GiveBack);
+  ++filling;
+  for (std::atomic<void*>& piece : pieces) {
+    if (piece.load() != nullptr) continue;
+    void* fresh = ::mmap(nullptr, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return;
+    void* none = nullptr;
+    if (!piece.compare_exchange_strong(none, fresh)) ::munmap(fresh, kPiece);
+  }
+}
+
+}  // namespace lattice
