@@ -29,12 +29,11 @@ from lattice.triton import dispatch  # noqa: E402
 # The project's own tests that reach what is special to the GPU path, with its kernels in place of the CPU's.
 IN_PLACE = [
     "test_scan_golden.py::test_golden",
-    "test_rules_golden.py::test_golden",
     "test_scan_torch.py::test_opcheck_of_the_parts",
     "test_scan_torch.py::test_compile_sees_one_graph[dec-False]",
     "test_scan_errors.py::test_wrong_bounds",
 ]
-SELECTED = "not mlstm and not softmax and not float32"  # two without a kernel; test_triton_ptx.py has float32
+SELECTED = "not float32"  # test_triton_ptx.py has it
 
 
 def start(*arguments):
