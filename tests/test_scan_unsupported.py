@@ -46,15 +46,24 @@ def on(device, inputs):
     return {name: x.to(device) for name, x in inputs.items()}
 
 
-def test_exact_recurrence_of_another_device():
+def fake(device, inputs):
+    return {name: torch.empty_like(x, device=device) for name, x in inputs.items()}
+
+
+def test_exact_recurrence_of_a_device_without_kernels():
     with FakeTensorMode():
-        scan, recur = ({name: torch.empty_like(x, device="cuda") for name, x in inputs.items()}
-                       for inputs in (make(), rule_inputs.make("deltanet")))
-        with pytest.raises(ValueError, match=r"\[scan\].*CPU.*cuda.*linear2"):
-            lattice.scan(**scan)
-        with pytest.raises(ValueError, match=r"\[recur\].*CPU.*cuda"):
-            lattice.recur("deltanet", **recur)
-        assert lattice.scan(**scan, method="linear2", chunk=4)[0].device.type == "cuda"
+        with pytest.raises(ValueError, match=r"\[scan\].*on xla.*CPU.*linear2"):
+            lattice.scan(**fake("xla", make()))
+        with pytest.raises(ValueError, match=r"\[recur\].*on xla.*CPU"):
+            lattice.recur("deltanet", **fake("xla", rule_inputs.make("deltanet")))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_gpu_has_kernels(form):
+    """Their shapes, that is: docs/gpu.md says what is tested without one."""
+    with FakeTensorMode():
+        y, state = lattice.scan(**fake("cuda", make()), **form)
+        assert y.device.type == state.device.type == "cuda"
 
 
 @pytest.mark.parametrize("device", ["meta", "fake cuda"])

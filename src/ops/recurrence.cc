@@ -113,11 +113,19 @@ Result RecurrenceForward(LATTICE_RECURRENCE_PARAMETERS) {
   return {y, state_out};
 }
 
+// Whether somebody computes the exact recurrence on that device: the CPU kernels, or what Python has registered
+// (python/lattice/triton/dispatch.py).
+bool HasKernels(const at::Tensor& q) {
+  if (q.device().is_cpu() || q.is_meta()) return true;
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("lattice::_forward", "");
+  return op.hasKernelForDispatchKey(c10::computeDispatchKey(q.scalar_type(), at::kStrided, q.device()));
+}
+
 // Checks types and the device, widens bfloat16 to the state's type, runs, and narrows y again.
 Result Run(const Memory& memory, const std::string& normalize, const Inputs& in) {
   CheckTypes(memory, in);
-  TORCH_CHECK_VALUE(in.q.device().is_cpu() || in.q.is_meta(), OperatorName(memory),
-                    " the exact recurrence computes on the CPU, but q is on ", in.q.device(),
+  TORCH_CHECK_VALUE(HasKernels(in.q), OperatorName(memory), " nobody computes the exact recurrence on ",
+                    in.q.device(),
                     "; move the tensors to the CPU, or use a method that is made of matrix products: "
                     "linear2 of scan, chunk of recur");
   static const auto op = Operator<RecurrenceSignature>("lattice::_recurrence");
