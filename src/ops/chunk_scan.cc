@@ -131,7 +131,7 @@ std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
   const auto wants = [](const Tensor& x) { return x.requires_grad(); };
   const bool any =
       wants(q) || wants(k) || wants(v) || wants(gamma) || (mu.has_value() && wants(*mu)) || wants(state);
-  RequireNoTangents("[scan]", LATTICE_CHUNK_INPUTS);
+  RequireNoTangents("[scan]", (LATTICE_CHUNK_INPUTS).Differentiable());
   if (!at::GradMode::is_enabled() || !any) {
     at::AutoDispatchBelowADInplaceOrView below;
     auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);

@@ -177,11 +177,12 @@ class TypeChecker {
 std::string OperatorName(const Memory& memory) { return memory.objective.has_value() ? "[scan]" : "[recur]"; }
 
 const Memory& MemoryNamed(const std::string& name) {
+  for (const Memory& memory : kernels::Memories()) {
+    if (!memory.attention && memory.RecurName() == name) return memory;
+  }
   std::string known;
   for (const Memory& memory : kernels::Memories()) {
-    if (memory.attention) continue;
-    if (memory.RecurName() == name) return memory;
-    known += (known.empty() ? "" : ", ") + memory.RecurName();
+    if (!memory.attention) known += (known.empty() ? "" : ", ") + memory.RecurName();
   }
   TORCH_CHECK_VALUE(false, "[recur] unknown rule '", name, "'; the rules are: ", known);
 }
@@ -259,8 +260,8 @@ std::vector<int64_t> SequenceStarts(const std::string& op, const at::Tensor& cu_
   return starts;
 }
 
-void RequireNoTangents(const std::string& op, const Inputs& in) {
-  for (const at::Tensor& x : in.Differentiable()) {
+void RequireNoTangents(const std::string& op, at::TensorList tensors) {
+  for (const at::Tensor& x : tensors) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         !x.defined() || !x._fw_grad(/*level=*/0).defined(), op,
         " has no forward-mode derivatives (torch.func.jvp, jacfwd, forward_ad); use reverse "

@@ -58,7 +58,7 @@ bool HasValues(const at::Tensor& x);
 
 // Throws c10::Error where forward-mode differentiation would pass through unnoticed: the recurrences have
 // no tangents.
-void RequireNoTangents(const std::string& op, const Inputs& in);
+void RequireNoTangents(const std::string& op, at::TensorList tensors);
 
 // "[scan]" or "[recur]": how messages about this memory begin.
 std::string OperatorName(const kernels::Memory& memory);

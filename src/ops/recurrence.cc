@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "kernels/isa.h"
 #include "kernels/registry.h"
 #include "ops/chunk_scan.h"
@@ -89,15 +91,12 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
 
 Result RecurrenceAutograd(LATTICE_RECURRENCE_PARAMETERS) {
   const Call call = LATTICE_RECURRENCE_CALL;
-  RequireNoTangents(OperatorName(call.memory), call.in);
-  variable_list present;
-  bool any = false;
+  variable_list present = call.in.Differentiable();
+  std::erase_if(present, [](const at::Tensor& x) { return !x.defined(); });
+  RequireNoTangents(OperatorName(call.memory), present);
+  const bool any =
+      std::any_of(present.begin(), present.end(), [](const at::Tensor& x) { return x.requires_grad(); });
   int64_t given = 0;
-  for (const at::Tensor& x : call.in.Differentiable()) {
-    if (!x.defined()) continue;
-    present.push_back(x);
-    any = any || x.requires_grad();
-  }
   for (size_t i = 0; i < call.in.gates.size(); ++i) given |= int64_t{call.in.gates[i].has_value()} << i;
   if (!at::GradMode::is_enabled() || !any) {
     at::AutoDispatchBelowADInplaceOrView below;
