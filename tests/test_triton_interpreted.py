@@ -102,8 +102,8 @@ def test_a_split_is_the_whole_bit_for_bit(normalize):
     x = scan_inputs.make(B=1, T=6, H=1, M=4, D=6, dtype=torch.float32)
 
     def run(part, state):
-        gates = [part["gamma"], part["mu"], None, None, None]
-        return dispatch.forward("lattice_dec", normalize, part["q"], part["k"], part["v"], *gates, state, None, False)
+        gates = [part["gamma"], part["mu"], None]
+        return dispatch.forward("lattice_dec", normalize, part["q"], part["k"], part["v"], gates, state, None, False)
 
     y, state, _ = run(x, x["state"])
     y0, mid, _ = run(scan_inputs.slice_time(x, 0, 2, None), x["state"])
@@ -117,7 +117,7 @@ def test_lengths_do_not_drift():
     the average of these tokens, and by 1.2e-4 in 8,192. python -m lattice.selftest goes on to 2^20."""
     x = scan_inputs.make(B=1, T=512, H=1, M=16, D=8, dtype=torch.float32)
     x["v"] = 3 * x["v"]
-    _, state, _ = dispatch.forward("lattice_dec", "token", x["q"], x["k"], x["v"], x["gamma"], x["mu"], None, None, None,
+    _, state, _ = dispatch.forward("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], x["mu"], None],
                                    x["state"], None, False)
     off = state.double().norm(dim=-1) / x["state"].double().norm(dim=-1) - 1
     assert abs(float(off.mean())) < 2e-6 and float(off.abs().max()) < 1e-5, off
@@ -128,4 +128,4 @@ def test_lengths_do_not_drift():
 def test_what_the_kernels_cannot_do_is_said(rule, M, words):
     x = scan_inputs.make(B=1, T=2, H=1, M=M, D=4)
     with pytest.raises(NotImplementedError, match=words):
-        dispatch.forward(rule, "token", x["q"], x["k"], x["v"], x["gamma"], None, None, None, None, x["state"], None, False)
+        dispatch.forward(rule, "token", x["q"], x["k"], x["v"], [x["gamma"], None, None], x["state"], None, False)
