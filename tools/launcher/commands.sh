@@ -94,7 +94,7 @@ run_suite() {
   fi
   local target=all
   if [[ $1 == fuzz ]]; then
-    provide clang++-14 "clang-14 libclang-rt-14-dev" fuzzing || return 0
+    links_fuzzers || install_for "clang-14 libclang-rt-14-dev" fuzzing || return 0
     target=fuzzers
   fi
   (prepare "$1" $target && cd "$ROOT" && ctest --preset "$1" --no-tests=error --parallel "$(nproc)")
@@ -119,13 +119,19 @@ install_triton() { logged "installing Triton for the tests of the GPU kernels" p
 
 # provide <program> <packages> <use>: installs what only some tests want. Without it and without the right to
 # install it, says that they are skipped.
-provide() {
-  command -v "$1" >/dev/null && return
+provide() { command -v "$1" >/dev/null || install_for "$2" "$3"; }
+
+# Debian has the compiler and the libraries of its sanitizers in different packages.
+links_fuzzers() {
+  clang++-14 -x c++ -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null <<<'extern "C" int LLVMFuzzerTestOneInput() { return 0; }'
+}
+
+install_for() {
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
     # shellcheck disable=SC2086
-    (logged "installing $2 for $3" apt_install $2) && return
+    (logged "installing $1 for $2" apt_install $1) && return
   fi
-  say "without $1, $3 will be skipped: sudo apt-get install -y $2"
+  say "without $1, $2 will be skipped: sudo apt-get install -y $1"
   return 1
 }
 
