@@ -100,13 +100,19 @@ TEST(Load, AHalfClosingClientIsToldAndNotGivenHalfAnAnswer) {
   EXPECT_TRUE(health.ReadAll().starts_with("HTTP/1.1 200"));
 }
 
+// Has the session write a long text to the client, and returns when its first token is there.
+void StreamInto(const std::string& session, RawClient& client) {
+  client.SendPost(
+      "/v1/completions",
+      json{{"session", session}, {"max_tokens", 60000}, {"temperature", 0}, {"stream", true}}.dump());
+  client.ReadUntil("data: ");
+}
+
 TEST(Load, ASessionGoesOnAfterAHangUp) {
   const RunningServer running;
   const std::string id = running.NewSession({{"prompt", "abc"}});
   RawClient client(running.port);
-  client.SendPost("/v1/completions",
-                  json{{"session", id}, {"max_tokens", 60000}, {"temperature", 0}, {"stream", true}}.dump());
-  client.ReadUntil("data: ");
+  StreamInto(id, client);
   client.Close();
   EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
   const auto ask = [&] { return running.Post("/v1/completions", {{"session", id}, {"max_tokens", 2}}); };
@@ -155,9 +161,7 @@ TEST(Load, ASessionInUseIsNotSharedAndMayBeDeleted) {
   const RunningServer running;
   const std::string id = running.NewSession({{"prompt", "abc"}});
   RawClient client(running.port);
-  client.SendPost("/v1/completions",
-                  json{{"session", id}, {"max_tokens", 60000}, {"temperature", 0}, {"stream", true}}.dump());
-  client.ReadUntil("data: ");
+  StreamInto(id, client);
   EXPECT_EQ(running.Post("/v1/sessions/" + id + "/append", json{{"text", "x"}}).status, 409);
   EXPECT_EQ(running.Delete("/v1/sessions/" + id).status, 200);
   EXPECT_EQ(running.Get("/v1/sessions/" + id).status, 404);
