@@ -17,8 +17,10 @@ function(lattice_install component folder)
                                                          $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   install(TARGETS lattice_${folder} EXPORT lattice_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/${folder}/)
-  install(FILES ${ARGN} DESTINATION ${lattice_header_dir}/${folder})
+  foreach(header ${ARGN})
+    get_filename_component(below ${header} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/src/${folder}/${header} DESTINATION ${lattice_header_dir}/${folder}/${below})
+  endforeach()
 endfunction()
 
 function(lattice_export component)
@@ -28,8 +30,9 @@ endfunction()
 
 lattice_install(kernels base error.h export.h random.h)
 # With the headers of the engine, which a rule of one's own is compiled with.
-lattice_install(kernels kernels arena.h cell-inl.h dispatch.h engine-inl.h isa.h kernel_set.h lines_ahead.h matmul.h
-                memory.h plugin.h problem.h reference.h reference_math.h registry.h update-inl.h vec-inl.h workspace-inl.h)
+lattice_install(kernels kernels dispatch.h isa.h kernel_set.h memory.h plugin.h problem.h registry.h dense/matmul.h
+                engine/arena.h engine/cell-inl.h engine/engine-inl.h engine/lines_ahead.h engine/update-inl.h
+                engine/vec-inl.h engine/workspace-inl.h reference/math.h reference/reference.h)
 set_target_properties(lattice_hwy PROPERTIES EXPORT_NAME hwy)
 set_target_properties(lattice_rule PROPERTIES EXPORT_NAME rule)
 install(TARGETS lattice_hwy lattice_rule EXPORT lattice_kernels)

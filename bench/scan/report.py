@@ -2,7 +2,7 @@
 
 import measure
 
-# What the Dec kernel does per element of the state, in its passes (src/kernels/update-inl.h). Forward: k@Phi and the
+# What the Dec kernel does per element of the state, in its passes (src/kernels/engine/update-inl.h). Forward: k@Phi and the
 # dots read it once each; the update reads and writes it and makes the read-out and the norms. The backward replays
 # that without the read-out, then pulls (reads the state and its gradient, writes that), sums twice over the state, and
 # pushes (reads both, writes the gradient).

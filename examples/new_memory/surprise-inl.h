@@ -9,7 +9,7 @@
 #define LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_INL_H_
 #endif
 
-#include "kernels/engine-inl.h"
+#include "kernels/engine/engine-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {

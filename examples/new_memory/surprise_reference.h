@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "kernels/reference.h"
-#include "kernels/reference_math.h"
+#include "kernels/reference/math.h"
+#include "kernels/reference/reference.h"
 
 namespace lattice::kernels {
 

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "base/thread_pool.h"
-#include "kernels/activations.h"
-#include "kernels/read_bytes.h"
+#include "kernels/dense/activations.h"
+#include "kernels/dense/read_bytes.h"
 #include "runtime/engine.h"
 #include "runtime/model_parts.h"
 #include "runtime/prefix_cache.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/softmax_loss.h"
+#include "kernels/dense/softmax_loss.h"
 
 namespace lattice::eval {
 

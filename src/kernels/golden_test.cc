@@ -7,7 +7,7 @@
 
 #include "io/json.h"
 #include "io/safetensors.h"
-#include "kernels/test_case.h"
+#include "kernels/contract/test_case.h"
 
 namespace lattice::kernels {
 namespace {

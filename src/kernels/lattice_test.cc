@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "kernels/reference.h"
-#include "kernels/test_case.h"
+#include "kernels/contract/test_case.h"
+#include "kernels/reference/reference.h"
 
 namespace lattice::kernels {
 namespace {

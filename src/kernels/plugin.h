@@ -11,7 +11,7 @@
 
 #include "kernels/isa.h"
 #include "kernels/memory.h"
-#include "kernels/reference.h"
+#include "kernels/reference/reference.h"
 
 namespace lattice::kernels {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/pointwise.h"
-#include "kernels/softmax_loss.h"
+#include "kernels/dense/pointwise.h"
+#include "kernels/dense/softmax_loss.h"
 #include "nn/layers.h"
 #include "nn/products.h"
 #include "ops/storage.h"

@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "kernels/gated_norm.h"
+#include "kernels/dense/gated_norm.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 

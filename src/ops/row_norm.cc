@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "kernels/row_norm.h"
+#include "kernels/dense/row_norm.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 

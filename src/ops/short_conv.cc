@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "kernels/short_conv.h"
+#include "kernels/dense/short_conv.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 

@@ -10,7 +10,7 @@
 
 namespace lattice {
 
-// y [B,T,C] from x [B,T,C], weight [C,W] (newest token last) and bias [C]; see kernels/short_conv.h. `past`
+// y [B,T,C] from x [B,T,C], weight [C,W] (newest token last) and bias [C]; see kernels/dense/short_conv.h. `past`
 // [B,W-1,C] holds the inputs before x, oldest first; no gradient flows into it.
 LATTICE_EXPORT at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                                      const std::optional<at::Tensor>& past = {});

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/swiglu.h"
+#include "kernels/dense/swiglu.h"
 #include "ops/storage.h"
 
 namespace lattice {

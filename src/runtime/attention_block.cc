@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/arena.h"
-#include "kernels/pointwise.h"
+#include "kernels/dense/pointwise.h"
+#include "kernels/engine/arena.h"
 #include "runtime/pass.h"
 
 namespace lattice::runtime {

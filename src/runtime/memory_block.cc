@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/pointwise.h"
-#include "kernels/row_norm.h"
-#include "kernels/short_conv.h"
+#include "kernels/dense/pointwise.h"
+#include "kernels/dense/row_norm.h"
+#include "kernels/dense/short_conv.h"
 #include "runtime/pass.h"
 #include "runtime/recurrence.h"
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/matmul.h"
+#include "kernels/dense/matmul.h"
 #include "model/config.h"
 #include "runtime/weights.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/pointwise.h"
-#include "kernels/row_norm.h"
-#include "kernels/swiglu.h"
+#include "kernels/dense/pointwise.h"
+#include "kernels/dense/row_norm.h"
+#include "kernels/dense/swiglu.h"
 
 namespace lattice::runtime {
 

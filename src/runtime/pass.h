@@ -8,7 +8,7 @@
 
 #include "base/stretches.h"
 #include "base/thread_pool.h"
-#include "kernels/activations.h"
+#include "kernels/dense/activations.h"
 #include "runtime/engine.h"
 #include "runtime/model_parts.h"
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "io/json.h"
 #include "io/safetensors.h"
-#include "kernels/reference.h"
+#include "kernels/reference/reference.h"
 #include "runtime/engine.h"
 #include "runtime/testing.h"
 

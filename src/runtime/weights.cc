@@ -15,7 +15,7 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/hash.h"
-#include "kernels/arena.h"
+#include "kernels/engine/arena.h"
 #include "model/checkpoint.h"
 
 namespace lattice::runtime {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
-#include "kernels/matmul.h"
+#include "kernels/dense/matmul.h"
 #include "model/config.h"
 #include "model/tensors.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/chunk/tile-inl.h"
-#include "kernels/engine-inl.h"
+#include "kernels/engine/engine-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {

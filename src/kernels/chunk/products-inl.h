@@ -9,7 +9,7 @@
 #define LATTICE_KERNELS_CHUNK_PRODUCTS_INL_H_
 #endif
 
-#include "kernels/vec-inl.h"
+#include "kernels/engine/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {

@@ -12,7 +12,7 @@
 
 #include "kernels/chunk/chunk.h"
 #include "kernels/chunk/products-inl.h"
-#include "kernels/workspace-inl.h"
+#include "kernels/engine/workspace-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 #define LATTICE_KERNELS_RULES_DECAY_INL_H_
 #endif
 
-#include "kernels/engine-inl.h"
+#include "kernels/engine/engine-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {

@@ -15,7 +15,7 @@
 
 #include <cmath>
 
-#include "kernels/engine-inl.h"
+#include "kernels/engine/engine-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {

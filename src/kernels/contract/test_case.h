@@ -1,0 +1,124 @@
+// Random problems for any rule of the registry, and the ways to run them. Only for tests.
+#ifndef LATTICE_KERNELS_CONTRACT_TEST_CASE_H_
+#define LATTICE_KERNELS_CONTRACT_TEST_CASE_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/contract/test_tensor.h"
+#include "kernels/isa.h"
+#include "kernels/registry.h"
+
+namespace lattice::kernels {
+
+// Sanitizers make everything ten times slower: tests that walk many sizes then take one in kThin.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kThin = 7;
+#else
+inline constexpr int kThin = 1;
+#endif
+
+struct Shape {
+  int64_t M, D, T;
+  int64_t H = 1, N = 1;
+  // Not N batch rows of T tokens, but N sequences one after the other in one row: T tokens, none, T/2, T,
+  // ..., with a token before each that belongs to none.
+  bool ragged = false;
+  Layout layout = Layout::kDense;
+};
+
+// A memory with one choice of everything that is optional in it.
+struct Variant {
+  std::string rule;
+  bool optional = false;  // has the gates that may be left out, but for
+  bool shrinks = false;   // the shrink gate
+  Normalize normalize = Normalize::kToken;
+};
+
+// Every choice there is for this rule.
+std::vector<Variant> VariantsOf(const std::string& rule);
+
+std::string Text(const Variant& variant);
+std::string Text(const Shape& shape);
+
+// Gives every sequence its place among the states and notes that a forward pass keeps.
+void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences);
+
+// Names of all memories that have kernels, for INSTANTIATE_TEST_SUITE_P.
+std::vector<std::string> RuleNames();
+
+template <typename T>
+struct Case {
+  Variant variant;
+  Shape shape;
+  std::vector<Sequence> sequences;
+  Tensors<T> in;             // q, k, v, the gates by name, and state [N,1,H,state_size]
+  Tensor<T> dy, dstate_out;  // the given gradients
+
+  int64_t StateSize() const { return in.at("state").X(); }
+  // Sizes, inputs and the initial state. Points into this object.
+  Problem<T> Describe() const;
+};
+
+// Keys of unit length, values of length 1/2 to 1, slots of length 1/2 to 3/2, gates in (0,1): steps that are
+// large but not chaotic. Without normalisation mu is above 0.97, because slots that fade away make every step
+// ill-conditioned. Every value is a float, so that a case of doubles is the same problem as the case of
+// floats.
+template <typename T>
+Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed = 0);
+
+template <typename T>
+struct Results {
+  Tensor<T> y, state_out;
+  std::vector<T> checkpoints, notes;
+  Tensors<T> grads;  // by the name of the input
+};
+
+// Empty results in the layout of the case, everything poison.
+template <typename T>
+Results<T> MakeResults(const Case<T>& c);
+template <typename T>
+ForwardProblem<T> DescribeForward(const Case<T>& c, Results<T>& r);
+template <typename T>
+BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r);
+
+// The kernels of a variant: with or without shrinkage.
+const KernelSet& KernelsOf(const Variant& variant);
+
+// Forward and backward, by the kernels under the current instruction set or by the reference.
+template <typename T>
+Results<T> RunKernels(const Case<T>& c, bool with_notes = true);
+template <typename T>
+Results<T> RunReference(const Case<T>& c);
+
+// check(name, a's tensor, b's tensor) for y, state_out and every gradient.
+template <typename T, typename U, class Check>
+void ForEachResult(const Results<T>& a, const Results<U>& b, const Check& check) {
+  check("y", a.y, b.y);
+  check("state_out", a.state_out, b.state_out);
+  for (const auto& [name, grad] : a.grads) check("d" + name, grad, b.grads.at(name));
+}
+
+template <typename T>
+void ExpectSameBits(const Results<T>& a, const Results<T>& b) {
+  ForEachResult(a, b, [](const std::string& name, const Tensor<T>& x, const Tensor<T>& y) {
+    EXPECT_TRUE(SameBits(x, y)) << name;
+  });
+}
+
+// run(name) under every instruction set this CPU has; the one in effect before is restored.
+template <class Run>
+void ForEachIsa(const Run& run) {
+  const std::string before = CurrentIsa();
+  for (const std::string& isa : AvailableIsas()) {
+    SetIsa(isa);
+    run(isa);
+  }
+  SetIsa(before);
+}
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_CONTRACT_TEST_CASE_H_

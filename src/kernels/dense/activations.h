@@ -1,0 +1,40 @@
+// Rows of activations in the form that products with a weight format take.
+#ifndef LATTICE_KERNELS_DENSE_ACTIVATIONS_H_
+#define LATTICE_KERNELS_DENSE_ACTIVATIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/dense/matmul.h"
+
+namespace lattice::kernels {
+
+// Keeps its memory from use to use. Reset, then Convert every row (any threads, any shares), then Times.
+class Activations {
+ public:
+  // x [count, cols] stays the caller's and is not copied where the format takes float32.
+  void Reset(WeightFormat format, const float* x, int64_t count, int64_t cols);
+  // Whether Convert has anything to do.
+  bool converts() const {
+    return format_ == WeightFormat::kInt8 || (format_ == WeightFormat::kBf16 && bf16_);
+  }
+  void Convert(int64_t first, int64_t last);
+
+  // The product with w, of the format and with the columns of Reset; y [count, w.rows].
+  MatMul Times(const WeightMatrix& w, float* y);
+
+ private:
+  RowWords Converted();
+
+  WeightFormat format_ = WeightFormat::kF32;
+  bool bf16_ = false;
+  const float* x_ = nullptr;
+  int64_t count_ = 0, cols_ = 0;
+  std::vector<uint32_t> words_;
+  std::vector<float> scales_;
+  std::vector<int32_t> offsets_;
+};
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_DENSE_ACTIVATIONS_H_

@@ -1,0 +1,79 @@
+// The loop over a row's columns, a vector at a time, with one rule for its end: the last columns, where they are
+// fewer than a vector, are padded with zeros and computed like all others. So every column is rounded the same
+// way, whatever the width of the row and the instruction set's vectors.
+//
+// Included once per instruction set (Highway); no include guard of the usual form.
+#if defined(LATTICE_KERNELS_DENSE_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LATTICE_KERNELS_DENSE_COLUMNS_INL_H_
+#undef LATTICE_KERNELS_DENSE_COLUMNS_INL_H_
+#else
+#define LATTICE_KERNELS_DENSE_COLUMNS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "kernels/dense/storage-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// How the body of OverColumns reads and writes: whole vectors. Memory may hold another type than is computed in
+// (bfloat16 in uint16_t).
+template <class D>
+struct WholeVector {
+  D d;
+
+  template <typename S>
+  HWY_INLINE hn::Vec<D> Load(const S* p) const {
+    return LoadAs(d, p);
+  }
+  template <typename S>
+  HWY_INLINE void Store(hn::Vec<D> v, S* p) const {
+    StoreAs(v, d, p);
+  }
+  // v where there are columns, `rest` elsewhere: for values that padding would spoil in a sum or a maximum.
+  HWY_INLINE hn::Vec<D> Or(hn::Vec<D> v, float /*rest*/) const { return v; }
+};
+
+// The same for the last `count` columns of a row, through a padded copy.
+template <class D>
+struct PartOfVector {
+  D d;
+  int64_t count;
+
+  template <typename S>
+  HWY_INLINE hn::Vec<D> Load(const S* p) const {
+    S padded[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)] = {};
+    std::copy_n(p, count, padded);
+    return LoadAs(d, padded);
+  }
+  template <typename S>
+  HWY_INLINE void Store(hn::Vec<D> v, S* p) const {
+    S padded[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+    StoreAs(v, d, padded);
+    std::copy_n(padded, count, p);
+  }
+  HWY_INLINE hn::Vec<D> Or(hn::Vec<D> v, float rest) const {
+    return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(count)), v,
+                          hn::Set(d, static_cast<hn::TFromD<D>>(rest)));
+  }
+};
+
+// body(i, io) for the columns from i on; it loads and stores through io only. The body is a generic lambda,
+// [&](int64_t i, auto io) HWY_ATTR { ... }.
+template <class D, class Body>
+HWY_INLINE void OverColumns(D d, int64_t n, const Body& body) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, WholeVector<D>{d});
+  if (i < n) body(i, PartOfVector<D>{d, n - i});
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // LATTICE_KERNELS_DENSE_COLUMNS_INL_H_

@@ -1,0 +1,211 @@
+#include "kernels/dense/matmul_avx512.h"
+
+#include <algorithm>
+
+#include "kernels/dense/product_panels.h"
+#include "kernels/engine/fetch_ahead.h"
+#include "kernels/isa.h"
+
+#if defined(__x86_64__)
+#if !defined(__clang__)
+// GCC 12 warns about its own _mm512_undefined.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+
+#define LATTICE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prfchw")))
+#define LATTICE_INLINE inline __attribute__((always_inline))
+
+namespace lattice::kernels {
+namespace {
+
+// A panel is two vectors wide; with the rows of a tile of x there are 16 sums.
+constexpr int kVectors = 2;
+static_assert(kPanelRows == 16 * kVectors);
+
+// Add: a word of 16 rows of W times the same word of a row of x, to 16 sums. Written as assembly because GCC
+// 12 copies the sums around its own form of them.
+struct Bf16 {
+  using Sum = __m512;
+  LATTICE_AVX512 static LATTICE_INLINE void Add(__m512i w, __m512i x, Sum& sum) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+  }
+};
+struct Int8 {
+  using Sum = __m512i;
+  LATTICE_AVX512 static LATTICE_INLINE void Add(__m512i w, __m512i x, Sum& sum) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+  }
+};
+
+// Sums of rows [0, 32) of a panel into those of y that are wanted.
+LATTICE_AVX512 LATTICE_INLINE void Store(const PanelShare& share, int v, __m512 sum, float* y) {
+  const uint32_t wanted = static_cast<uint32_t>((uint64_t{1} << share.last) - (uint64_t{1} << share.first));
+  _mm512_mask_storeu_ps(y + 16 * v, static_cast<__mmask16>(wanted >> (16 * v)), sum);
+}
+
+// Asks for the cache lines of C rows of y that a tile will write, while it computes them: they are as far
+// apart as rows are long, which no hardware foresees.
+template <int C>
+LATTICE_AVX512 LATTICE_INLINE void FetchOutput(const MatMul& p, const PanelShare& share, int64_t m) {
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) {
+    const float* y = p.y + (m + c) * p.w.rows + share.row;
+    __builtin_prefetch(y + share.first, 1);
+    __builtin_prefetch(y + (share.first + share.last) / 2, 1);
+    __builtin_prefetch(y + share.last - 1, 1);
+  }
+}
+
+// Bf16 or Int8: the sums of a panel with C rows of x.
+template <class F, int C>
+struct Sums {
+  typename F::Sum values[C][kVectors];
+
+  // Words [0, words) of the panel at w and of the tile at x.
+  LATTICE_AVX512 LATTICE_INLINE void Add(const char* w, const uint32_t* x, int64_t words, FetchAhead& ahead) {
+    int64_t k = 0;
+    for (; k + kAheadWords <= words; k += kAheadWords) {
+      ahead.Step();
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < kAheadWords; ++i) AddWord(w + 4 * kPanelRows * i, x + C * i);
+      w += 4 * kPanelRows * kAheadWords;
+      x += C * kAheadWords;
+    }
+    for (; k < words; ++k, w += 4 * kPanelRows, x += C) AddWord(w, x);
+  }
+  LATTICE_AVX512 LATTICE_INLINE void AddWord(const char* w, const uint32_t* x) {
+    const __m512i low = _mm512_loadu_si512(w), high = _mm512_loadu_si512(w + 64);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      const __m512i word = _mm512_set1_epi32(static_cast<int32_t>(x[c]));
+      F::Add(low, word, values[c][0]);
+      F::Add(high, word, values[c][1]);
+    }
+  }
+};
+
+template <int C>
+LATTICE_AVX512 void TileBf16(const MatMul& p, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+  const int64_t words = WordsOf(WeightFormat::kBf16, p.w.cols);
+  FetchOutput<C>(p, share, m);
+  Sums<Bf16, C> sums;
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) sums.values[c][0] = sums.values[c][1] = _mm512_setzero_ps();
+  sums.Add(share.data, p.words.data + m * words, words, ahead);
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v)
+      Store(share, v, sums.values[c][v], p.y + (m + c) * p.w.rows + share.row);
+  }
+}
+
+// Adds the products of one block to `totals`. A function of its own, because the registers are for the
+// integers: GCC would keep the totals in them.
+template <int C>
+LATTICE_AVX512 __attribute__((noinline)) void AddBlock(const char* w, const uint32_t* x, int64_t words,
+                                                       const int32_t* offsets, const float* scales,
+                                                       float (*totals)[kVectors][16], FetchAhead& ahead) {
+  Sums<Int8, C> sums;
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) sums.values[c][0] = sums.values[c][1] = _mm512_set1_epi32(offsets[c]);
+  sums.Add(w, x, words, ahead);
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) {
+    const __m512 scale = _mm512_set1_ps(scales[c]);
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const __m512 part = _mm512_mul_ps(_mm512_cvtepi32_ps(sums.values[c][v]), scale);
+      _mm512_store_ps(totals[c][v], _mm512_add_ps(_mm512_load_ps(totals[c][v]), part));
+    }
+  }
+}
+
+template <int C>
+LATTICE_AVX512 void TileInt8(const MatMul& p, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+  constexpr int64_t kWords = RowWords::kBlock / 4;
+  const int64_t words = WordsOf(WeightFormat::kInt8, p.w.cols), blocks = RowWords::Blocks(p.w.cols);
+  FetchOutput<C>(p, share, m);
+  alignas(64) float totals[C][kVectors][16] = {};
+  const char* w = share.data;
+  const uint32_t* x = p.words.data + m * words;
+  for (int64_t b = 0; b < blocks; ++b, w += 4 * kPanelRows * kWords, x += C * kWords) {
+    AddBlock<C>(w, x, std::min(kWords, words - b * kWords), p.words.offsets + m * blocks + b * C,
+                p.words.scales + m * blocks + b * C, totals, ahead);
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t rows = std::clamp<int64_t>(p.w.rows - share.row - 16 * v, 0, 16);
+    const __m512 factors =
+        _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << rows) - 1), p.w.scales + share.row + 16 * v);
+    for (int c = 0; c < C; ++c) {
+      Store(share, v, _mm512_mul_ps(_mm512_load_ps(totals[c][v]), factors),
+            p.y + (m + c) * p.w.rows + share.row);
+    }
+  }
+}
+
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void RoundRow(const float* x, int64_t cols,
+                                                                              int64_t step, uint32_t* out) {
+  for (int64_t k = 0; k < cols; k += 16) {
+    const int64_t left = std::min<int64_t>(16, cols - k);
+    const auto mask = static_cast<__mmask16>((1u << left) - 1);
+    uint32_t words[8];
+    const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, x + k));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), reinterpret_cast<__m256i>(rounded));
+    if (left == 16) {
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < 8; ++i) out[i * step] = words[i];
+      out += 8 * step;
+    } else {
+      for (int64_t i = 0; 2 * i < left; ++i) out[i * step] = words[i];
+    }
+  }
+}
+
+}  // namespace
+
+bool HasBf16() {
+  static const bool cpu = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
+  return cpu && UsesAvx512();
+}
+
+bool HasVnni() {
+  static const bool cpu = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
+  return cpu && UsesAvx512();
+}
+
+void RoundRowsBf16(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
+  const int64_t words = WordsOf(WeightFormat::kBf16, cols);
+  for (int64_t m = first; m < last; ++m)
+    RoundRow(x + m * cols, cols, out.Step(m), out.data + out.Index(m, words));
+}
+
+void MatMulBf16(const MatMul& p, int64_t first, int64_t last) {
+  OverPanels(p, first, last, [&](auto c, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+    TileBf16<c()>(p, share, m, ahead);
+  });
+}
+
+void MatMulVnni(const MatMul& p, int64_t first, int64_t last) {
+  OverPanels(p, first, last, [&](auto c, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+    TileInt8<c()>(p, share, m, ahead);
+  });
+}
+
+}  // namespace lattice::kernels
+
+#else
+
+namespace lattice::kernels {
+
+bool HasBf16() { return false; }
+bool HasVnni() { return false; }
+void RoundRowsBf16(const float*, int64_t, const RowWords&, int64_t, int64_t) {}
+void MatMulBf16(const MatMul&, int64_t, int64_t) {}
+void MatMulVnni(const MatMul&, int64_t, int64_t) {}
+
+}  // namespace lattice::kernels
+
+#endif

@@ -1,0 +1,206 @@
+#include "kernels/dense/matmul_int8.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/dense/matmul_int8.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "kernels/dense/product_panels.h"
+#include "kernels/engine/fetch_ahead.h"
+#include "kernels/engine/vec-inl.h"
+#include "kernels/isa.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lattice::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::RebindToSigned<F32>;
+using IntVec = hn::Vec<I32>;
+
+// Four bytes of W, 0..255, of every lane and the same four of x, signed, in a form that multiplies fast.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+using I16 = hn::Repartition<int16_t, I32>;
+struct Words {
+  hn::Vec<I16> even, odd;
+};
+HWY_INLINE Words WordsOfW(IntVec w) {
+  const hn::RebindToUnsigned<I16> d;
+  const auto pairs = hn::BitCast(d, w);
+  return {hn::BitCast(I16(), hn::And(pairs, hn::Set(d, uint16_t{255}))),
+          hn::BitCast(I16(), hn::ShiftRight<8>(pairs))};
+}
+HWY_INLINE Words WordsOfX(uint32_t x) {
+  const auto pairs = hn::BitCast(I16(), hn::Set(I32(), static_cast<int32_t>(x)));
+  return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
+}
+// On x86 this adds the products of neighbours and leaves the second sum alone.
+HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
+  IntVec none = hn::Zero(I32());
+  sum = hn::ReorderWidenMulAccumulate(I32(), w.even, x.even, sum, none);
+  return hn::ReorderWidenMulAccumulate(I32(), w.odd, x.odd, sum, none);
+}
+#else
+struct Words {
+  IntVec bytes[4];
+};
+HWY_INLINE Words WordsOfW(IntVec w) {
+  const auto mask = hn::Set(I32(), 255);
+  return {{hn::And(w, mask), hn::And(hn::ShiftRight<8>(w), mask), hn::And(hn::ShiftRight<16>(w), mask),
+           hn::And(hn::ShiftRight<24>(w), mask)}};
+}
+HWY_INLINE Words WordsOfX(uint32_t x) {
+  int8_t bytes[4];
+  std::memcpy(bytes, &x, 4);
+  return {{hn::Set(I32(), bytes[0]), hn::Set(I32(), bytes[1]), hn::Set(I32(), bytes[2]),
+           hn::Set(I32(), bytes[3])}};
+}
+HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
+  for (int i = 0; i < 4; ++i) sum = hn::Add(sum, hn::Mul(w.bytes[i], x.bytes[i]));
+  return sum;
+}
+#endif
+
+// Vectors of a panel that are summed together.
+constexpr int kVectors = HWY_MIN(static_cast<int>(kPanelRows / HWY_LANES(float)), 2);
+
+// Rows [row, row + kVectors lanes) of one block of a panel with a tile of C rows of x, into totals
+// [C][kPanelRows].
+template <int C>
+HWY_INLINE void AddBlock(const uint32_t* w, const uint32_t* x, int64_t words, const int32_t* offsets,
+                         const float* scales, float* totals, FetchAhead& ahead) {
+  const F32 f32;
+  const I32 i32;
+  const int64_t N = hn::Lanes(i32);
+  IntVec sum[C][kVectors];
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < kVectors; ++v) sum[c][v] = hn::Set(i32, offsets[c]);
+  }
+  for (int64_t k = 0; k < words; ++k, w += kPanelRows, x += C) {
+    if (k % kAheadWords == 0) ahead.Step();
+    Words bytes[kVectors];
+    for (int v = 0; v < kVectors; ++v)
+      bytes[v] = WordsOfW(hn::BitCast(i32, hn::LoadU(hn::RebindToUnsigned<I32>(), w + v * N)));
+    LATTICE_UNROLL for (int c = 0; c < C; ++c) {
+      const Words word = WordsOfX(x[c]);
+      LATTICE_UNROLL for (int v = 0; v < kVectors; ++v) sum[c][v] = AddProducts(bytes[v], word, sum[c][v]);
+    }
+  }
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < kVectors; ++v) {
+      float* total = totals + c * kPanelRows + v * N;
+      const auto part = hn::Mul(hn::ConvertTo(f32, sum[c][v]), hn::Set(f32, scales[c]));
+      hn::StoreU(hn::Add(hn::LoadU(f32, total), part), f32, total);
+    }
+  }
+}
+
+void Product(const MatMul& p, int64_t first, int64_t last) {
+  constexpr int64_t kWords = RowWords::kBlock / 4;
+  const int64_t words = WordsOf(p.w.format, p.w.cols), blocks = RowWords::Blocks(p.w.cols);
+  OverPanels(p, first, last, [&](auto count, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+    constexpr int C = count();
+    const auto* panel = reinterpret_cast<const uint32_t*>(share.data);
+    float totals[C * kPanelRows] = {};
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t row = 0; row < kPanelRows; row += kVectors * hn::Lanes(I32())) {
+        AddBlock<C>(panel + b * kWords * kPanelRows + row, p.words.data + m * words + b * kWords * C,
+                    std::min(kWords, words - b * kWords), p.words.offsets + m * blocks + b * C,
+                    p.words.scales + m * blocks + b * C, totals + row, ahead);
+      }
+    }
+    for (int c = 0; c < C; ++c) {
+      for (int64_t row = share.first; row < share.last; ++row) {
+        p.y[(m + c) * p.w.rows + share.row + row] =
+            totals[c * kPanelRows + row] * p.w.scales[share.row + row];
+      }
+    }
+  });
+}
+
+// The largest of n values, a multiple of the vector, without their signs; NaN when one is not finite.
+HWY_INLINE float LargestSize(const float* x, int64_t n) {
+  const F32 d;
+  const int64_t N = hn::Lanes(d);
+  auto top = hn::Zero(d), nan = hn::Zero(d);
+  for (int64_t i = 0; i < n; i += N) {
+    const auto v = hn::LoadU(d, x + i);
+    top = hn::Max(top, hn::Abs(v));
+    // 0 for finite values, NaN else; a maximum alone may drop a NaN.
+    nan = hn::Add(nan, hn::Sub(v, v));
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, top)) + hn::GetLane(hn::SumOfLanes(d, nan));
+}
+
+// A block of x as bytes; returns their sum.
+HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
+  constexpr float kRange = 127;
+  const float largest = LargestSize(x, RowWords::kBlock);
+  // The smallest denormals have no inverse; they are as good as zero.
+  if (!std::isfinite(largest) || largest < std::numeric_limits<float>::min() * kRange) {
+    std::fill_n(out, RowWords::kBlock, int8_t{0});
+    *scale = std::isfinite(largest) ? 0 : std::numeric_limits<float>::quiet_NaN();
+    return 0;
+  }
+  *scale = largest / kRange;
+  const F32 d;
+  const hn::Rebind<int8_t, F32> d8;
+  const auto inverse = hn::Set(d, kRange / largest);
+  auto sum = hn::Zero(I32());
+  for (int64_t i = 0; i < RowWords::kBlock; i += hn::Lanes(d)) {
+    const auto a = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
+    sum = hn::Add(sum, a);
+    hn::StoreU(hn::DemoteTo(d8, a), d8, out + i);
+  }
+  return hn::GetLane(hn::SumOfLanes(I32(), sum));
+}
+
+void Quantize(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
+  constexpr int64_t kBlock = RowWords::kBlock;
+  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = RowWords::Blocks(cols);
+  for (int64_t m = first; m < last; ++m) {
+    const int64_t step = out.Step(m), at = out.Index(m, blocks);
+    uint32_t* to = out.data + out.Index(m, words);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const float* from = x + m * cols + b * kBlock;
+      float padded[kBlock];
+      if (cols - b * kBlock < kBlock) {
+        std::fill(std::copy_n(from, cols - b * kBlock, padded), padded + kBlock, 0.0f);
+        from = padded;
+      }
+      int8_t bytes[kBlock];
+      const int32_t sum = QuantizeBlock(from, bytes, out.scales + at + b * step);
+      out.offsets[at + b * step] = -128 * sum;
+      const int64_t count = std::min(kBlock / 4, words - b * kBlock / 4);
+      for (int64_t k = 0; k < count; ++k, to += step) std::memcpy(to, bytes + 4 * k, 4);
+    }
+  }
+}
+
+}  // namespace lattice::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lattice::kernels {
+
+HWY_EXPORT(Product);
+HWY_EXPORT(Quantize);
+
+void MatMulInt8(const MatMul& p, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(Product)(p, first, last);
+}
+
+void QuantizeRows(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(Quantize)(x, cols, out, first, last);
+}
+
+}  // namespace lattice::kernels
+#endif

@@ -1,0 +1,37 @@
+// What stands between the matrix products of a model at inference. Everything is contiguous float32 unless it
+// says otherwise.
+#ifndef LATTICE_KERNELS_DENSE_POINTWISE_H_
+#define LATTICE_KERNELS_DENSE_POINTWISE_H_
+
+#include <cstdint>
+
+namespace lattice::kernels {
+
+// y += x; uint16_t holds the bits of bfloat16.
+void AddTo(const float* x, int64_t n, float* y);
+void AddTo(const uint16_t* x, int64_t n, float* y);
+// x = x / (1 + exp(-x))
+void SiluInPlace(float* x, int64_t n);
+// y = gelu(gate) y with gelu(x) = x (1 + erf(x / sqrt 2)) / 2; erf to 1.5e-7.
+void GeluTimes(const float* gate, int64_t n, float* y);
+// x = sigmoid(x)^power, by its logarithm.
+void SigmoidPower(float* x, int64_t n, float power);
+// One row in place: (x - mean) / sqrt(variance + eps) * weight + bias.
+void LayerNormRow(float* x, const float* weight, const float* bias, int64_t n, float eps);
+
+// Softmax attention of one query over `count` keys and values; row i of them begins at i * stride. `scores`
+// has room for count numbers. y [width] = softmax(scale q K^T) V.
+struct AttentionRow {
+  const float* q = nullptr;
+  const float* keys = nullptr;
+  const float* values = nullptr;
+  int64_t stride = 0, count = 0, width = 0;
+  float scale = 1;
+  float* scores = nullptr;
+  float* y = nullptr;
+};
+void Attend(const AttentionRow& p);
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_DENSE_POINTWISE_H_

@@ -1,0 +1,56 @@
+// Software prefetching for products that read a matrix once.
+#ifndef LATTICE_KERNELS_ENGINE_FETCH_AHEAD_H_
+#define LATTICE_KERNELS_ENGINE_FETCH_AHEAD_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace lattice::kernels {
+
+// While `bytes` bytes of a matrix at `now` are being multiplied, asks for as many a little further on, evenly
+// over the steps of the work: a burst would wait for memory, and the rest of the work would leave it idle.
+// They go to the L2 cache; the activations need the L1 cache. Work that goes over the bytes several times, in
+// `passes`, comes to the last of them before it has asked for as many, so it asks for those behind them.
+class FetchAhead {
+ public:
+  // Memory that something else will need soon; asked for in the same way.
+  struct Beside {
+    const void* data = nullptr;
+    int64_t bytes = 0;
+  };
+
+  FetchAhead(const void* now, int64_t bytes, int64_t steps, int64_t passes, const Beside& beside)
+      : next_(static_cast<const char*>(now) + (passes == 1 ? kLead : std::max(bytes, kLongLead))),
+        lines_((bytes + kLine - 1) / kLine),
+        beside_(static_cast<const char*>(beside.data)),
+        beside_lines_((beside.bytes + kLine - 1) / kLine) {
+    each_ = (lines_ + steps - 1) / steps;
+    beside_each_ = (beside_lines_ + steps - 1) / steps;
+  }
+
+  __attribute__((always_inline)) void Step() {
+    Fetch(next_, lines_, each_);
+    Fetch(beside_, beside_lines_, beside_each_);
+  }
+
+ private:
+  static __attribute__((always_inline)) void Fetch(const char*& next, int64_t& lines, int64_t each) {
+    if (lines <= 0) return;
+    lines -= each;
+    for (int64_t i = 0; i < each; ++i, next += kLine) __builtin_prefetch(next, 0, 2);
+  }
+
+  static constexpr int64_t kLine = 64;
+  // What arrives while a memory access is under way. The start of a piece of work and what is fetched beyond
+  // its end are lost, so it is short where it can be: int8 products with one row ran at 0.98 of the read
+  // bandwidth with 1.5 KiB, at 0.88 with 4 KiB and at 0.86 with 16 KiB.
+  static constexpr int64_t kLead = 3 << 9, kLongLead = 16 << 10;
+  const char* next_;
+  int64_t lines_, each_;
+  const char* beside_;
+  int64_t beside_lines_, beside_each_;
+};
+
+}  // namespace lattice::kernels
+
+#endif  // LATTICE_KERNELS_ENGINE_FETCH_AHEAD_H_
