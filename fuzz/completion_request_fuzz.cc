@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "server/api_error.h"
-#include "server/completion_request.h"
+#include "server/api/completion_request.h"
+#include "server/engine/api_error.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "cli/between.h"
 #include "cli/command.h"
 #include "cli/evaluated_model.h"
-#include "server/security.h"
+#include "server/api/security.h"
 #include "server/server.h"
 #include "text/utf8.h"
 #include "train/format.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/served_model.h"
+#include "server/engine/served_model.h"
 
 namespace lattice::cli {
 

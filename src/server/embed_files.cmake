@@ -11,7 +11,7 @@ foreach(file IN LISTS files)
   string(APPEND table "    {\"${name}\", {reinterpret_cast<const char*>(kFile${index}), sizeof(kFile${index}) - 1}},\n")
   math(EXPR index "${index} + 1")
 endforeach()
-file(WRITE ${OUT} "#include \"server/embedded_files.h\"
+file(WRITE ${OUT} "#include \"server/api/embedded_files.h\"
 
 namespace lattice::server {
 namespace {

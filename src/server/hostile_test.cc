@@ -4,9 +4,9 @@
 #include <set>
 
 #include "io/testing.h"
-#include "server/embedded_files.h"
+#include "server/api/embedded_files.h"
+#include "server/api/security.h"
 #include "server/raw_client.h"
-#include "server/security.h"
 #include "server/testing.h"
 
 namespace lattice::server {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "kernels/registry.h"
-#include "server/router.h"
-#include "server/security.h"
+#include "server/api/router.h"
+#include "server/api/security.h"
 #include "text/utf8.h"
 
 namespace lattice::server {

@@ -12,13 +12,13 @@
 #include <memory>
 #include <string>
 
-#include "server/api.h"
+#include "server/api/api.h"
+#include "server/engine/scheduler.h"
+#include "server/engine/served_model.h"
+#include "server/engine/server_metrics.h"
+#include "server/engine/session_store.h"
+#include "server/engine/state_seal.h"
 #include "server/http/http_server.h"
-#include "server/metrics.h"
-#include "server/scheduler.h"
-#include "server/served_model.h"
-#include "server/session_store.h"
-#include "server/state_seal.h"
 
 namespace lattice::server {
 

@@ -1,0 +1,230 @@
+#include <functional>
+#include <optional>
+
+#include "server/api/api.h"
+#include "server/api/computation.h"
+#include "server/engine/api_error.h"
+#include "server/engine/random_id.h"
+
+namespace lattice::server {
+namespace {
+
+// What an answer is made from.
+struct Ingredients {
+  CompletionRequest request;
+  std::vector<std::vector<int32_t>> prompts;
+  std::optional<SessionStore::Lease> lease;
+  std::function<OrderedJson(const SessionStore::Lease&)> session_json;
+};
+
+// A completion while the engine works at it.
+class Completion : public Computation {
+ public:
+  Completion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
+             const ServedModel& served, Ingredients ingredients)
+      : Computation(std::move(call), workers, metrics),
+        made_of_(std::move(ingredients)),
+        response_(served, made_of_.request, made_of_.prompts) {}
+
+ protected:
+  void OnFailure(const std::exception_ptr& error) override {
+    made_of_.lease.reset();
+    call().SendError(error);
+  }
+  // Before the end is told: a client that has seen it may use the session at once.
+  OrderedJson Release(OrderedJson last) {
+    if (made_of_.lease) last["session"] = made_of_.session_json(*made_of_.lease);
+    made_of_.lease.reset();
+    return last;
+  }
+
+  Ingredients made_of_;
+  CompletionResponse response_;
+};
+
+class WholeCompletion : public Completion {
+ public:
+  WholeCompletion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
+                  const ServedModel& served, Ingredients ingredients, http::ReservedBytes reserved)
+      : Completion(std::move(call), workers, metrics, served, std::move(ingredients)),
+        reserved_(std::move(reserved)) {}
+
+ protected:
+  void OnEvent(Event event) override { response_.Add(event); }
+  void OnEnd() override {
+    Reply(call(), Release(response_.Whole()));
+    reserved_.Resize(0);
+    call().Send();
+  }
+
+ private:
+  http::ReservedBytes reserved_;
+};
+
+class StreamedCompletion : public Completion {
+ public:
+  using Completion::Completion;
+
+ protected:
+  void OnStart() override {
+    call().BeginStream();
+    begun_ = true;
+    Send(response_.FirstChunks());
+  }
+  bool Full() override { return call().reply->Full(); }
+  void OnEvent(Event event) override { Send(response_.Chunks(event)); }
+  void OnEnd() override {
+    const bool of_session = made_of_.lease.has_value();
+    const OrderedJson last = Release(response_.UsageChunk());
+    if (made_of_.request.include_usage || of_session) Send(std::vector<OrderedJson>(1, last));
+    Finish("data: [DONE]\n\n");
+  }
+  void OnFailure(const std::exception_ptr& error) override {
+    made_of_.lease.reset();
+    if (!begun_) return call().SendError(error);
+    Finish("data: " + ErrorResponse(error).body + "\n\n");
+  }
+
+ private:
+  void Send(const std::vector<OrderedJson>& chunks) {
+    std::string lines;
+    for (const OrderedJson& chunk : chunks) lines += "data: " + DumpJson(chunk) + "\n\n";
+    call().reply->Write(lines);
+  }
+  void Finish(const std::string& line) {
+    call().reply->Write(line);
+    call().reply->End();
+  }
+
+  bool begun_ = false;
+};
+
+// A session without a prompt goes on from the logits behind its last token.
+void CheckContinues(const Conversation& conversation, const std::vector<int32_t>& prompt) {
+  if (!prompt.empty() || !conversation.logits.empty()) return;
+  if (conversation.tokens.empty())
+    throw ApiError(400,
+                   "the session's state was loaded, so its last token is not known; give a prompt to read",
+                   "prompt");
+  throw ApiError(400,
+                 "the session's last request was ended before its prompt was read; give a prompt to read",
+                 "prompt");
+}
+
+}  // namespace
+
+std::vector<int32_t> Api::TokensOf(const Prompt& prompt, bool at_start) const {
+  std::vector<int32_t> tokens;
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    tokens = served_.tokenizer->Encode(*text);
+  } else {
+    tokens = std::get<std::vector<int32_t>>(prompt);
+  }
+  if (static_cast<int64_t>(tokens.size()) > limits_.request.prompt_tokens) {
+    throw ApiError(400,
+                   StrCat("prompt has ", tokens.size(), " tokens; at most ", limits_.request.prompt_tokens,
+                          " are accepted"),
+                   "prompt", "context_length_exceeded");
+  }
+  if (tokens.empty() && at_start) tokens.push_back(served_.FirstToken());
+  return tokens;
+}
+
+std::vector<Task> Api::TasksOf(const CompletionRequest& request,
+                               std::span<const std::vector<int32_t>> prompts,
+                               const std::shared_ptr<Conversation>& conversation) const {
+  const uint64_t seed = request.has_seed ? request.sampler.seed : RandomBits();
+  std::vector<Task> tasks;
+  for (const std::vector<int32_t>& prompt : prompts) {
+    const auto first = static_cast<int64_t>(tasks.size());
+    for (int64_t i = 0; i < request.n; ++i) {
+      Task task;
+      task.conversation = conversation;
+      task.prompt = prompt;
+      task.max_tokens = request.max_tokens;
+      task.sampler = request.sampler;
+      task.sampler.seed = seed + static_cast<uint64_t>(i);
+      task.stops = request.stops;
+      task.at_start = prompt.size() == 1 && prompt[0] == served_.tokenizer->special().eot;
+      task.logprobs = request.logprobs;
+      task.prompt_logprobs = request.echo && request.logprobs >= 0;
+      task.trace = request.trace;
+      if (i > 0 && !task.prompt_logprobs && !task.trace) task.same_prompt_as = first;
+      tasks.push_back(std::move(task));
+    }
+  }
+  return tasks;
+}
+
+void Api::Completions(Call& call) { Answer(ParseCompletion(call.body(), limits_.request), call); }
+
+void Api::Chat(Call& call) { Answer(ParseChat(call.body(), limits_.request), call); }
+
+int64_t Api::TokenBytes(int64_t logprobs, bool trace) const {
+  const model::ModelConfig& config = served_.model->config();
+  constexpr int64_t kTokenBytes = 64, kLogprobBytes = 64;
+  const int64_t memory = trace ? config.layers * config.heads * (config.Slots() + 16) * 2 : 0;
+  return kTokenBytes + kLogprobBytes * (logprobs + 1) + memory;
+}
+
+// An answer that is not streamed is held until it is complete, so its size is bounded before it is begun.
+int64_t Api::AnswerBytes(const CompletionRequest& request,
+                         std::span<const std::vector<int32_t>> prompts) const {
+  const int64_t bytes = TokenBytes(request.logprobs, request.trace);
+  int64_t tokens = static_cast<int64_t>(prompts.size()) * request.max_tokens;
+  for (const std::vector<int32_t>& prompt : prompts) tokens += static_cast<int64_t>(prompt.size());
+  const int64_t most = limits_.request.answer_bytes / bytes / request.n;
+  if (tokens <= most) return tokens * bytes * request.n;
+  throw ApiError(
+      400,
+      StrCat("the answer could have ", tokens * request.n, " tokens with what is asked about each; at most ",
+             most * request.n, " are answered whole. Ask for less, or set stream"),
+      "max_tokens");
+}
+
+http::ReservedBytes Api::ReserveAnswer(int64_t bytes) const {
+  http::ReservedBytes reserved(budget_);
+  if (reserved.Resize(bytes)) return reserved;
+  ++metrics_.rejected;
+  throw ApiError(429, "the server holds as many answers as it may; try again in a moment", "", "overloaded");
+}
+
+void Api::Answer(const CompletionRequest& parsed, Call& call) {
+  if (!parsed.model.empty() && parsed.model != served_.name) {
+    throw ApiError(404,
+                   StrCat("there is no model \"", parsed.model.substr(0, 100), "\" here; this server has \"",
+                          served_.name, "\""),
+                   "model", "model_not_found");
+  }
+  Ingredients made_of{parsed, {}, {}, [this](const SessionStore::Lease& lease) {
+                        return SessionJson(lease.id(), lease.conversation());
+                      }};
+  const CompletionRequest& request = made_of.request;
+  std::shared_ptr<Conversation> conversation;
+  if (!request.session.empty()) {
+    made_of.lease.emplace(sessions_.Borrow(request.session));
+    conversation = made_of.lease->shared();
+  }
+  const bool fresh = !conversation || conversation->position() == 0;
+  for (const Prompt& prompt : request.prompts) made_of.prompts.push_back(TokensOf(prompt, fresh));
+  if (request.prompts.empty()) made_of.prompts.push_back(TokensOf("", fresh));
+  if (conversation) CheckContinues(*conversation, made_of.prompts[0]);
+  if (conversation) {
+    const int64_t more = static_cast<int64_t>(made_of.prompts[0].size()) + request.max_tokens;
+    sessions_.CheckLength(*conversation, more);
+    made_of.lease->Reserve(GrownBytes(*conversation, more));
+  }
+  std::vector<Task> tasks = TasksOf(request, made_of.prompts, conversation);
+  std::shared_ptr<Computation> completion;
+  if (request.stream) {
+    completion = std::make_shared<StreamedCompletion>(call.shared_from_this(), workers_, metrics_, served_,
+                                                      std::move(made_of));
+  } else {
+    http::ReservedBytes reserved = ReserveAnswer(AnswerBytes(request, made_of.prompts));
+    completion = std::make_shared<WholeCompletion>(call.shared_from_this(), workers_, metrics_, served_,
+                                                   std::move(made_of), std::move(reserved));
+  }
+  completion->Start(scheduler_, std::move(tasks), Deadline());
+}
+
+}  // namespace lattice::server

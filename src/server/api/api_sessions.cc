@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "kernels/registry.h"
+#include "runtime/memory_view.h"
+#include "server/api/api.h"
+#include "server/api/computation.h"
+#include "server/api/fields.h"
+#include "server/engine/api_error.h"
+#include "server/engine/memory_trace.h"
+
+namespace lattice::server {
+namespace {
+
+// An integer of the query, or nothing when it is not there.
+std::optional<int64_t> Parameter(const http::RequestHead& head, const std::string& name, int64_t below) {
+  if (head.Query(name) == nullptr) return std::nullopt;
+  const std::string text = *head.Query(name);
+  int64_t value = 0;
+  const bool digits =
+      !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (digits) value = std::stoll(text);
+  if (!digits || value >= below) throw ApiError(400, StrCat(name, " is not one of 0 to ", below - 1), name);
+  return value;
+}
+
+OrderedJson HeadJson(std::span<const float> memory, int64_t slots, int64_t width) {
+  const runtime::MemoryView view = runtime::ViewMemory(memory, slots, width);
+  return {{"effective_rank", Rounded(view.effective_rank)},
+          {"mean_similarity", Rounded(view.similarity)},
+          {"norm", Rounded(std::sqrt(runtime::SquaredLength(memory)))}};
+}
+
+}  // namespace
+
+OrderedJson Api::SessionJson(const std::string& id, const Conversation& conversation) const {
+  const model::ModelConfig& config = served_.model->config();
+  return {{"id", id},
+          {"object", "session"},
+          {"position", conversation.position()},
+          {"bytes", conversation.Bytes()},
+          {"model", served_.name},
+          {"mixer", config.mixer},
+          {"layers", config.layers},
+          {"heads", config.heads},
+          {"slots", kernels::FindMemory(config.mixer).attention ? 0 : config.Slots()}};
+}
+
+int64_t Api::GrownBytes(const Conversation& conversation, int64_t more) const {
+  const int64_t base = conversation.base_state.empty() ? 0 : conversation.base_state.Bytes();
+  return std::max(conversation.Bytes(), base + cost_.Bytes(conversation.position() + more));
+}
+
+// Tokens being read into a session.
+class Api::ReadingComputation : public Computation {
+ public:
+  ReadingComputation(std::shared_ptr<Call> of, http::WorkerPool& workers, Metrics& metrics, Reading reading,
+                     http::ReservedBytes reserved)
+      : Computation(std::move(of), workers, metrics),
+        reading_(std::move(reading)),
+        reserved_(std::move(reserved)) {}
+
+ protected:
+  void OnEvent(Event event) override {
+    for (TokenRecord& token : event.tokens) records_.push_back(std::move(token));
+  }
+  void OnEnd() override {
+    // Without a trace, and for a transformer, the engine tells nothing about what it reads.
+    records_.resize(reading_->tokens.size());
+    for (size_t i = 0; i < records_.size(); ++i) {
+      records_[i].id = reading_->tokens[i];
+      records_[i].prompt = false;
+    }
+    reading_->then(call(), reading_->lease, std::move(records_));
+    reading_.reset();
+    reserved_.Resize(0);
+    call().Send();
+  }
+  void OnFailure(const std::exception_ptr& error) override {
+    if (reading_ && reading_->undo) reading_->undo(reading_->lease);
+    reading_.reset();
+    call().SendError(error);
+  }
+
+ private:
+  std::optional<Reading> reading_;
+  std::vector<TokenRecord> records_;
+  http::ReservedBytes reserved_;
+};
+
+void Api::Read(Call& call, Reading reading) {
+  if (reading.tokens.empty()) return reading.then(call, reading.lease, {});
+  const int64_t bytes = static_cast<int64_t>(reading.tokens.size()) * TokenBytes(-1, reading.trace);
+  if (bytes > limits_.request.answer_bytes)
+    throw ApiError(400, "the trace of so many tokens is too long for one answer; append fewer at a time",
+                   "trace");
+  std::vector<Task> tasks(1);
+  tasks[0].conversation = reading.conversation;
+  tasks[0].prompt = reading.tokens;
+  tasks[0].trace = reading.trace;
+  const auto computation = std::make_shared<ReadingComputation>(call.shared_from_this(), workers_, metrics_,
+                                                                std::move(reading), ReserveAnswer(bytes));
+  computation->Start(scheduler_, std::move(tasks), Deadline());
+}
+
+void Api::CreateSession(Call& call) {
+  Fields fields(call.body());
+  std::vector<int32_t> tokens;
+  if (const nlohmann::json* prompt = fields.Find("prompt")) {
+    const RequestLimits& limits = limits_.request;
+    tokens = prompt->is_string() ? TokensOf(prompt->get<std::string>(), false)
+                                 : fields.Ids(*prompt, "prompt", limits.vocabulary, limits.prompt_tokens);
+  }
+  fields.Finish();
+  SessionStore::Lease lease = sessions_.Add(Conversation(served_.model));
+  const std::string id = lease.id();
+  const auto undo = [this](const SessionStore::Lease& of) { sessions_.Remove(of.id()); };
+  try {
+    lease.Reserve(GrownBytes(lease.conversation(), static_cast<int64_t>(tokens.size())));
+    auto conversation = lease.shared();
+    Read(call, {std::move(lease), std::move(conversation), std::move(tokens), false,
+                [this](Call& of, const SessionStore::Lease& made, const std::vector<TokenRecord>&) {
+                  Reply(of, SessionJson(made.id(), made.conversation()), 201);
+                },
+                undo});
+  } catch (...) {
+    sessions_.Remove(id);
+    throw;
+  }
+}
+
+void Api::ShowSession(Call& call) {
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  Reply(call, SessionJson(lease.id(), lease.conversation()));
+}
+
+void Api::DeleteSession(Call& call) {
+  sessions_.Remove(call.id());
+  Reply(call, {{"id", call.id()}, {"object", "session"}, {"deleted", true}});
+}
+
+void Api::AppendToSession(Call& call) {
+  Fields fields(call.body());
+  const RequestLimits& limits = limits_.request;
+  const nlohmann::json* ids = fields.Find("tokens");
+  const nlohmann::json* text = fields.Find("text");
+  if ((ids == nullptr) == (text == nullptr))
+    throw ApiError(400, "expected either text or tokens to append", "text");
+  std::vector<int32_t> tokens = ids != nullptr
+                                    ? fields.Ids(*ids, "tokens", limits.vocabulary, limits.prompt_tokens)
+                                    : TokensOf(fields.String("text", ""), false);
+  const bool trace = fields.Bool("trace", false);
+  fields.Finish();
+  SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const auto more = static_cast<int64_t>(tokens.size());
+  sessions_.CheckLength(lease.conversation(), more);
+  lease.Reserve(GrownBytes(lease.conversation(), more));
+  auto conversation = lease.shared();
+  Read(call, {std::move(lease), std::move(conversation), std::move(tokens), trace,
+              [this](Call& of, const SessionStore::Lease& now, const std::vector<TokenRecord>& records) {
+                OrderedJson body = SessionJson(now.id(), now.conversation());
+                body["tokens"] = TokenList(served_, records);
+                Reply(of, body);
+              }});
+}
+
+void Api::ForkSession(Call& call) {
+  Fields(call.body()).Finish();
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const SessionStore::Lease fork = sessions_.Add(lease.conversation().Fork());
+  Reply(call, SessionJson(fork.id(), fork.conversation()), 201);
+}
+
+void Api::RewindSession(Call& call) {
+  Fields fields(call.body());
+  const int64_t position = fields.Integer("position", -1, INT64_MIN, INT64_MAX);
+  fields.Finish();
+  SessionStore::Lease lease = sessions_.Borrow(call.id(), true);
+  Conversation& now = lease.conversation();
+  const int64_t last = now.base + static_cast<int64_t>(now.tokens.size());
+  if (position < now.base || position > last) {
+    throw ApiError(
+        400,
+        StrCat("position ", position, " is not known; this session can go to ", now.base, " up to ", last),
+        "position");
+  }
+  if (position == last && !now.damaged) return Reply(call, SessionJson(lease.id(), now));
+  const auto then = std::make_shared<Conversation>(served_.model);
+  then->loaded = now.loaded;
+  then->base = now.base;
+  then->base_state = now.base_state;
+  if (!now.base_state.empty()) then->session.Rewind(now.base_state);
+  // Both are there until the new one is read.
+  lease.Reserve(now.Bytes() + GrownBytes(*then, position - now.base));
+  std::vector<int32_t> tokens(now.tokens.begin(), now.tokens.begin() + (position - now.base));
+  Read(call, {std::move(lease), then, std::move(tokens), false,
+              [this, then](Call& of, const SessionStore::Lease& held, const std::vector<TokenRecord>&) {
+                held.conversation() = std::move(*then);
+                Reply(of, SessionJson(held.id(), held.conversation()));
+              }});
+}
+
+void Api::SaveState(Call& call) {
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  call.Answer(
+      MakeResponse(200, "application/octet-stream", lease.conversation().session.Serialize(seal_.key)));
+}
+
+void Api::LoadState(Call& call) {
+  const SessionStore::Lease lease = sessions_.Borrow(call.id(), true);
+  std::optional<Conversation> loaded;
+  try {
+    loaded.emplace(runtime::Session::Deserialize(served_.model, call.body(), "the state",
+                                                 seal_.trust_others ? std::string_view() : seal_.key));
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), "state", "invalid_state");
+  }
+  loaded->loaded = true;
+  loaded->base = loaded->position();
+  loaded->base_state = loaded->session.Checkpoint();
+  lease.Reserve(loaded->Bytes());
+  lease.conversation() = std::move(*loaded);
+  Reply(call, SessionJson(lease.id(), lease.conversation()));
+}
+
+void Api::ShowMemory(Call& call) {
+  const model::ModelConfig& config = served_.model->config();
+  if (kernels::FindMemory(config.mixer).attention)
+    throw ApiError(400, "this model is a transformer: it keeps every token and has no memory to show", "",
+                   "no_memory");
+  const std::optional<int64_t> layer = Parameter(call.request.head, "layer", config.layers);
+  const std::optional<int64_t> head = Parameter(call.request.head, "head", config.heads);
+  if (layer.has_value() != head.has_value())
+    throw ApiError(400, "layer and head belong together", layer ? "head" : "layer");
+  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const runtime::Session& session = lease.conversation().session;
+  const int64_t slots = config.Slots(), width = config.HeadDim();
+  if (!layer) {
+    OrderedJson layers = OrderedJson::array();
+    for (int64_t l = 0; l < config.layers; ++l) {
+      layers.push_back(OrderedJson::array());
+      for (int64_t h = 0; h < config.heads; ++h)
+        layers.back().push_back(HeadJson(session.Memory(l, h), slots, width));
+    }
+    return Reply(call, {{"layers", std::move(layers)}});
+  }
+  const runtime::MemoryView view = runtime::ViewMemory(session.Memory(*layer, *head), slots, width);
+  OrderedJson norms = OrderedJson::array(), similarity = OrderedJson::array();
+  for (size_t i = 0; i < view.lengths.size(); ++i) {
+    norms.push_back(Rounded(view.lengths[i]));
+    similarity.push_back(OrderedJson::array());
+    for (size_t j = 0; j < view.lengths.size(); ++j)
+      similarity.back().push_back(Rounded(view.cosines[i * view.lengths.size() + j]));
+  }
+  Reply(call, {{"layer", *layer},
+               {"head", *head},
+               {"slots", slots},
+               {"norms", std::move(norms)},
+               {"similarity", std::move(similarity)},
+               {"effective_rank", Rounded(view.effective_rank)}});
+}
+
+}  // namespace lattice::server

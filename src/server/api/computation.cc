@@ -1,0 +1,89 @@
+#include "server/api/computation.h"
+
+#include <new>
+#include <utility>
+
+namespace lattice::server {
+namespace {
+
+std::exception_ptr HungUp() {
+  static const std::exception_ptr kReason = std::make_exception_ptr(ApiError(
+      400, "the connection was closed by the client before the answer was complete", "", "client_closed"));
+  return kReason;
+}
+
+// What the engine throws is a failure at this request, and the client may know it.
+std::exception_ptr ForClient(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ApiError&) {
+    return error;
+  } catch (const Error& other) {
+    return std::make_exception_ptr(
+        ApiError(500, StrCat("the model could not compute this request: ", other.what())));
+  } catch (...) {
+    return error;
+  }
+}
+
+}  // namespace
+
+void Computation::Start(Scheduler& scheduler, std::vector<Task> tasks, Clock::time_point deadline) {
+  HungUp();
+  job_ = std::make_shared<Job>(tasks.size(), call_->request.client, deadline, shared_from_this());
+  call_->Defer();
+  call_->reply->Listen(weak_from_this());
+  try {
+    scheduler.Submit(job_, std::move(tasks));
+  } catch (...) {
+    job_->Disown();
+    throw;
+  }
+  workers_.Deliver(shared_from_this());
+}
+
+void Computation::TakeEvents() {
+  if (!job_->failed() && call_->reply->HungUp()) {
+    ++metrics_.disconnected;
+    job_->Fail(HungUp());
+  }
+  if (!std::exchange(started_, true)) OnStart();
+  while (!Full()) {
+    std::optional<Event> event = job_->Take();
+    if (!event) return;
+    OnEvent(*std::move(event));
+  }
+}
+
+void Computation::Run() noexcept {
+  if (done_) return;
+  try {
+    if (!broken_) TakeEvents();
+  } catch (...) {
+    broken_ = true;
+    job_->Fail(std::current_exception());
+  }
+  while (broken_ && job_->Take()) {
+  }
+  if (job_->Finished()) Finish();
+}
+
+void Computation::Finish() noexcept {
+  done_ = true;
+  try {
+    const std::exception_ptr error = job_->error();
+    if (error == nullptr) {
+      OnEnd();
+    } else {
+      OnFailure(ForClient(error));
+    }
+  } catch (...) {
+    try {
+      OnFailure(std::current_exception());
+    } catch (...) {
+      call_->reply->Abort();
+    }
+  }
+}
+
+}  // namespace lattice::server

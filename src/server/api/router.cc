@@ -1,0 +1,137 @@
+#include "server/api/router.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "server/api/security.h"
+#include "server/engine/api_error.h"
+
+namespace lattice::server {
+namespace {
+
+// A body so long is not even read while the queue is full.
+constexpr int64_t kLongBody = 64 << 10;
+
+std::string FieldOf(const http::RequestHead& head, std::string_view name) {
+  const std::string* value = head.Field(name);
+  return value == nullptr ? "" : *value;
+}
+
+// What stands in `path` for {id} in `pattern`; nothing when they do not match.
+std::optional<std::string> Match(std::string_view pattern, std::string_view path) {
+  const size_t open = pattern.find("{id}");
+  if (open == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
+  const std::string_view before = pattern.substr(0, open), after = pattern.substr(open + 4);
+  if (!path.starts_with(before) || !path.ends_with(after) || path.size() <= before.size() + after.size())
+    return std::nullopt;
+  const std::string_view id = path.substr(before.size(), path.size() - before.size() - after.size());
+  return id.find('/') == std::string_view::npos ? std::optional<std::string>(id) : std::nullopt;
+}
+
+// Calls visit(route, id) for each route at the path.
+template <typename Visit>
+void RoutesAt(const std::string& path, const Visit& visit) {
+  for (const std::span<const Route>& routes : {Routes(), PageRoutes()}) {
+    for (const Route& route : routes) {
+      if (const std::optional<std::string> id = Match(route.path, path)) visit(route, *id);
+    }
+  }
+}
+
+// "GET, DELETE"; empty when there is nothing at the path.
+std::string MethodsAt(const std::string& path) {
+  std::string methods;
+  RoutesAt(path, [&](const Route& route, const std::string&) {
+    methods += StrCat(methods.empty() ? "" : ", ", route.method);
+  });
+  return methods;
+}
+
+bool Generates(const Route& route) { return route.path.ends_with("/completions"); }
+
+ApiError Busy() { return ApiError(429, "the server is busy; try again in a moment", "", "overloaded"); }
+
+}  // namespace
+
+Router::Router(Api& api, const Scheduler& scheduler, Metrics& metrics, RouterOptions options)
+    : api_(api), scheduler_(scheduler), metrics_(metrics), options_(std::move(options)) {}
+
+Router::Found Router::FindRoute(const http::RequestHead& head) {
+  const std::string_view method = head.method == "HEAD" ? std::string_view("GET") : head.method;
+  Found found;
+  RoutesAt(head.path, [&](const Route& route, const std::string& id) {
+    if (route.method == method) found = {&route, id};
+  });
+  return found;
+}
+
+std::shared_ptr<http::Exchange> Router::Open(http::Request request,
+                                             const std::shared_ptr<http::Reply>& reply) {
+  Found found = FindRoute(request.head);
+  try {
+    Examine(request.head, found);
+    auto call =
+        std::make_shared<Call>(api_, metrics_, *found.route, std::move(found.id), std::move(request), reply);
+    call->most_body_bytes = MostBody(call->request.head.method == "PUT");
+    return call;
+  } catch (const ApiError& error) {
+    http::Response response = ErrorResponse(error);
+    if (error.status() == 405) response.fields.emplace_back("Allow", MethodsAt(request.head.path));
+    metrics_.CountAnswer(found.route == nullptr ? "other" : found.route->label(), response.status);
+    reply->Send(std::move(response));
+    return nullptr;
+  }
+}
+
+void Router::Refuse(const http::BadRequest& reason, http::Reply& reply) {
+  const char* const code = reason.status == 413 ? "too_large" : reason.status == 503 ? "overloaded" : "";
+  reply.Send(ErrorResponse(ApiError(reason.status, reason.message, "", code)));
+  metrics_.CountAnswer("other", reason.status);
+}
+
+void Router::CheckSender(const http::RequestHead& head, bool guarded) const {
+  const std::string host = FieldOf(head, "host"), origin = FieldOf(head, "origin");
+  if (options_.local && options_.key.empty() && !host.empty() && !IsLocalHostHeader(host))
+    throw ApiError(403, "this server answers to localhost only; the Host header names another machine");
+  if (!origin.empty() && !IsOwnOrigin(origin, host))
+    throw ApiError(403, "requests from web pages of other servers are not answered");
+  if (guarded && !options_.key.empty() && !HasKey(FieldOf(head, "authorization"), options_.key)) {
+    throw ApiError(401,
+                   "a key is needed: send the header \"Authorization: Bearer KEY\" with the server's key", "",
+                   "invalid_api_key");
+  }
+}
+
+void Router::Examine(const http::RequestHead& head, const Found& found) const {
+  CheckSender(head, found.route == nullptr || found.route->guarded);
+  if (found.route == nullptr) {
+    const std::string allowed = MethodsAt(head.path);
+    if (!allowed.empty())
+      throw ApiError(405, StrCat("this path is for ", allowed, ", not ", head.method), "",
+                     "method_not_allowed");
+    throw ApiError(404, "there is nothing at this path; /openapi.json lists what there is", "", "not_found");
+  }
+  const bool reads = head.method == "POST" || head.method == "PUT";
+  if (!reads && head.HasBody()) throw ApiError(400, StrCat(head.method, " takes no body"));
+  if (!reads) return;
+  ExamineBody(head, head.method == "PUT");
+  if (Generates(*found.route) && head.content_length > kLongBody && scheduler_.Busy()) throw Busy();
+}
+
+void Router::ExamineBody(const http::RequestHead& head, bool state) const {
+  const int64_t most = MostBody(state);
+  if (head.content_length > most) {
+    throw ApiError(413,
+                   StrCat("the body has ", head.content_length, " bytes; at most ", most, " are accepted"),
+                   "", "too_large");
+  }
+  if (head.Field("content-encoding") != nullptr) throw ApiError(415, "compressed bodies are not accepted");
+  const std::string type = FieldOf(head, "content-type");
+  const std::string_view expected = state ? "application/octet-stream" : "application/json";
+  if (head.HasBody() && type.substr(0, type.find(';')) != expected)
+    throw ApiError(415, StrCat("the body must be sent with \"Content-Type: ", expected, "\""));
+}
+
+}  // namespace lattice::server

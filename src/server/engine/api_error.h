@@ -1,0 +1,34 @@
+// A request that cannot be served, in the form that clients of OpenAI's interface understand.
+#ifndef LATTICE_SERVER_ENGINE_API_ERROR_H_
+#define LATTICE_SERVER_ENGINE_API_ERROR_H_
+
+#include <string>
+
+#include "base/error.h"
+
+namespace lattice::server {
+
+// `param` names the field of the request at fault, `code` the kind of failure for programs; both may be
+// empty. The message is shown to the client: it holds nothing that is not the client's own or public.
+// Messages quote what clients sent, so they are cut at 1000 bytes.
+class ApiError : public Error {
+ public:
+  ApiError(int status, const std::string& message, std::string param = "", std::string code = "")
+      : Error(Bounded(message)), status_(status), param_(std::move(param)), code_(std::move(code)) {}
+
+  int status() const { return status_; }
+  const std::string& param() const { return param_; }
+  const std::string& code() const { return code_; }
+  // {"error": {"message", "type", "param", "code"}}
+  std::string Body() const;
+
+ private:
+  static std::string Bounded(const std::string& message);
+
+  int status_;
+  std::string param_, code_;
+};
+
+}  // namespace lattice::server
+
+#endif  // LATTICE_SERVER_ENGINE_API_ERROR_H_

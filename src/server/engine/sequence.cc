@@ -1,0 +1,261 @@
+#include "server/engine/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "kernels/registry.h"
+
+namespace lattice::server {
+namespace {
+
+double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+Sequence::Sequence(const SequenceWorld& world, Task task, int64_t index, std::shared_ptr<Job> job)
+    : world_(world),
+      task_(std::move(task)),
+      index_(index),
+      job_(std::move(job)),
+      kept_(task_.conversation != nullptr),
+      conversation_(task_.conversation),
+      sampler_(task_.sampler),
+      shown_(*world.served.tokenizer, task_.at_start, task_.stops) {
+  const model::ModelConfig& config = world.served.model->config();
+  if (task_.trace && !kernels::FindMemory(config.mixer).attention) trace_.emplace(config);
+}
+
+void Sequence::AddFollower(std::shared_ptr<Sequence> follower) {
+  follower->follows_ = true;
+  followers_.push_back(std::move(follower));
+}
+
+void Sequence::Fail(std::exception_ptr reason) noexcept {
+  if (conversation_) conversation_->damaged = true;
+  job_->Fail(std::move(reason));
+}
+
+void Sequence::Begin() {
+  begun_ = true;
+  if (!conversation_) conversation_ = std::make_shared<Conversation>(world_.served.model);
+  last_logits_ = conversation_->logits;
+  sampler_.Accept(conversation_->tokens);
+  sampler_.Accept(task_.prompt);
+  const bool all_computed = trace_ || task_.prompt_logprobs;
+  const bool begun = conversation_->position() > 0 || conversation_->loaded;
+  if (begun || all_computed || task_.prompt.size() < 2) return;
+  const std::span<const int32_t> before_last = std::span(task_.prompt).first(task_.prompt.size() - 1);
+  const runtime::PrefixCache::Hit hit = world_.cache.Find(before_last);
+  if (hit.tokens == 0) return;
+  conversation_->session.Rewind(hit.state);
+  conversation_->tokens.assign(before_last.begin(), before_last.begin() + hit.tokens);
+  prompt_at_ = static_cast<size_t>(hit.tokens);
+  cached_ = hit.tokens;
+  world_.metrics.cached_tokens += hit.tokens;
+}
+
+std::optional<runtime::Feed> Sequence::Plan(int64_t room) {
+  if (done_ || follows_) return std::nullopt;
+  if (!begun_) Begin();
+  const std::vector<int32_t>& prompt = task_.prompt;
+  if (prompt_at_ < prompt.size()) {
+    const int64_t left = static_cast<int64_t>(prompt.size() - prompt_at_);
+    int64_t count = std::min(kBlock - conversation_->position() % kBlock, left > 1 ? left - 1 : left);
+    count = std::min(count, room);
+    if (count <= 0) return std::nullopt;
+    const bool last = count == left;
+    return FeedOf(std::span(prompt).subspan(prompt_at_, static_cast<size_t>(count)),
+                  task_.prompt_logprobs ? runtime::Want::kAll
+                  : last                ? runtime::Want::kLast
+                                        : runtime::Want::kNone);
+  }
+  if (chosen_.empty() && reason_ == nullptr) {
+    AfterPrompt(std::vector<float>(std::move(conversation_->logits)));
+    if (done_) return std::nullopt;
+  }
+  const size_t target = reason_ != nullptr ? kept_tokens_ : chosen_.size();
+  return FeedOf(std::span(chosen_).subspan(read_, target - read_), runtime::Want::kLast);
+}
+
+std::optional<runtime::Feed> Sequence::FeedOf(std::span<const int32_t> tokens, runtime::Want want) {
+  fed_ = tokens;
+  conversation_->logits.clear();
+  runtime::Feed feed = {&conversation_->session, tokens, want};
+  if (trace_) trace_->Watch(feed);
+  return feed;
+}
+
+void Sequence::Consume(std::span<const float> logits) {
+  conversation_->tokens.insert(conversation_->tokens.end(), fed_.begin(), fed_.end());
+  const bool of_prompt = prompt_at_ < task_.prompt.size();
+  if (of_prompt) {
+    world_.metrics.prompt_tokens += static_cast<int64_t>(fed_.size());
+    TellPrompt(logits);
+    prompt_at_ += fed_.size();
+    Remember();
+    const auto vocabulary = static_cast<size_t>(world_.served.model->config().vocab_size);
+    if (prompt_at_ == task_.prompt.size()) AfterPrompt(logits.last(vocabulary));
+    return;
+  }
+  if (trace_) {
+    std::vector<std::shared_ptr<const TokenMemory>> memories = trace_->Take();
+    for (size_t i = 0; i < memories.size(); ++i) {
+      const size_t token = read_ + i;
+      if (token >= told_ && token - told_ < untold_.size()) untold_[token - told_].memory = memories[i];
+    }
+  }
+  read_ += fed_.size();
+  // Somebody who hangs up may come back to the session and go on from here.
+  if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
+  Remember();
+  if (trace_) Tell(reason_ != nullptr ? static_cast<int64_t>(kept_tokens_) : shown_.CertainTokens());
+  if (reason_ != nullptr) return Finish(reason_, logits);
+  Choose(logits);
+}
+
+// Keeps the state for prompts that begin the same. A transformer's grows with the text, so only whole prompts
+// are worth it there. What goes back to a state that a client sent is that client's alone: it need not be
+// what the tokens lead to.
+void Sequence::Remember() {
+  if (conversation_->loaded) return;
+  const bool block = conversation_->position() % kBlock == 0 &&
+                     !kernels::FindMemory(world_.served.model->config().mixer).attention;
+  const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
+  if (block || prompt) world_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
+}
+
+void Sequence::TellPrompt(std::span<const float> logits) {
+  if (!trace_ && !task_.prompt_logprobs) return;
+  Event event;
+  event.task = index_;
+  std::vector<std::shared_ptr<const TokenMemory>> memories;
+  if (trace_) memories = trace_->Take();
+  const auto vocabulary = static_cast<size_t>(world_.served.model->config().vocab_size);
+  for (size_t i = 0; i < fed_.size(); ++i) {
+    TokenRecord record;
+    if (task_.prompt_logprobs) {
+      if (!last_logits_.empty()) record = RecordOf(fed_[i], last_logits_);
+      const auto row = logits.subspan(i * vocabulary, vocabulary);
+      last_logits_.assign(row.begin(), row.end());
+    }
+    record.id = fed_[i];
+    record.prompt = true;
+    if (trace_) record.memory = memories[i];
+    event.tokens.push_back(std::move(record));
+  }
+  job_->Push(std::move(event));
+}
+
+void Sequence::AfterPrompt(std::span<const float> logits) {
+  for (const std::shared_ptr<Sequence>& follower : followers_) follower->Adopt(*this, logits);
+  followers_.clear();
+  if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
+  if (task_.max_tokens == 0) return Finish("length", logits);
+  Choose(logits);
+}
+
+void Sequence::Adopt(const Sequence& leader, std::span<const float> logits) {
+  follows_ = false;
+  begun_ = true;
+  conversation_ = std::make_shared<Conversation>(leader.conversation_->Fork());
+  sampler_.Accept(task_.prompt);
+  prompt_at_ = task_.prompt.size();
+  cached_ = static_cast<int64_t>(prompt_at_);
+  conversation_->logits.assign(logits.begin(), logits.end());
+}
+
+// The model may know more ids than the tokenizer, for a round size.
+std::span<const float> Sequence::Known(std::span<const float> logits) const {
+  return logits.first(static_cast<size_t>(world_.served.tokenizer->vocab_size()));
+}
+
+TokenRecord Sequence::RecordOf(int32_t id, std::span<const float> logits) const {
+  TokenRecord record;
+  record.id = id;
+  if (task_.logprobs < 0) return record;
+  record.logprob = runtime::LogProb(logits, id);
+  if (task_.logprobs > 0) record.top = runtime::TopLogProbs(logits, task_.logprobs);
+  return record;
+}
+
+void Sequence::Choose(std::span<const float> logits) {
+  const int32_t id = sampler_.Next(Known(logits));
+  const Clock::time_point now = Clock::now();
+  if (last_token_) {
+    world_.metrics.between_tokens.Add(Seconds(now - *last_token_));
+  } else {
+    world_.metrics.first_token.Add(Seconds(now - job_->created()));
+  }
+  last_token_ = now;
+  if (id == world_.served.tokenizer->special().eot) {
+    shown_.Finish();
+    kept_tokens_ = chosen_.size();
+    return Finish("stop", logits);
+  }
+  ++world_.metrics.chosen_tokens;
+  chosen_.push_back(id);
+  untold_.push_back(RecordOf(id, logits));
+  bool stopped = shown_.Push(id);
+  const bool full = static_cast<int64_t>(chosen_.size()) == task_.max_tokens;
+  if (!stopped && full) stopped = shown_.Finish();
+  if (stopped) {
+    kept_tokens_ = static_cast<size_t>(shown_.CertainTokens());
+    untold_.resize(std::min(untold_.size(), std::max(kept_tokens_, told_) - told_));
+    reason_ = "stop";
+    if (!kept_ || kept_tokens_ == read_) return Finish(reason_, logits);
+    return TakeBackStop();
+  }
+  if (full) {
+    kept_tokens_ = chosen_.size();
+    reason_ = "length";
+    if (!kept_ && !trace_) return Finish(reason_, logits);
+  } else {
+    MarkStop(logits);
+  }
+  if (!trace_) Tell(shown_.CertainTokens());
+}
+
+// Text is waiting that may become a stop text, and with it the token just chosen.
+void Sequence::MarkStop(std::span<const float> logits) {
+  const bool waiting = shown_.CertainTokens() < static_cast<int64_t>(chosen_.size());
+  if (!waiting) mark_.reset();
+  if (!kept_ || task_.stops.empty() || !waiting || mark_) return;
+  mark_ = Mark{conversation_->session.Checkpoint(), {logits.begin(), logits.end()}, read_};
+}
+
+void Sequence::TakeBackStop() {
+  Check(mark_ && mark_->chosen <= kept_tokens_ && kept_tokens_ <= read_,
+        "[serve] there is no state before the stop text");
+  conversation_->session.Rewind(mark_->state);
+  conversation_->tokens.resize(conversation_->tokens.size() - (read_ - mark_->chosen));
+  read_ = mark_->chosen;
+  if (read_ == kept_tokens_) Finish(reason_, mark_->logits);
+}
+
+void Sequence::Tell(int64_t certain) {
+  Event event;
+  event.task = index_;
+  event.text = shown_.Take();
+  const auto count = std::min(untold_.size(), std::max(static_cast<size_t>(certain), told_) - told_);
+  const auto end = untold_.begin() + static_cast<std::ptrdiff_t>(count);
+  event.tokens.assign(std::make_move_iterator(untold_.begin()), std::make_move_iterator(end));
+  untold_.erase(untold_.begin(), end);
+  told_ += count;
+  if (!event.tokens.empty() || !event.text.empty()) job_->Push(std::move(event));
+}
+
+void Sequence::Finish(const char* reason, std::span<const float> logits) {
+  if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
+  Tell(static_cast<int64_t>(kept_tokens_));
+  Event event;
+  event.task = index_;
+  event.reason = reason;
+  event.prompt_tokens = static_cast<int64_t>(task_.prompt.size());
+  event.cached_tokens = cached_;
+  event.chosen_tokens = static_cast<int64_t>(chosen_.size());
+  done_ = true;
+  job_->Push(std::move(event));
+}
+
+}  // namespace lattice::server

@@ -1,0 +1,29 @@
+// The model that a server serves.
+#ifndef LATTICE_SERVER_ENGINE_SERVED_MODEL_H_
+#define LATTICE_SERVER_ENGINE_SERVED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/model.h"
+#include "text/tokenizer.h"
+
+namespace lattice::server {
+
+struct ServedModel {
+  std::string name;  // what clients call it
+  std::shared_ptr<const runtime::Model> model;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  int64_t created = 0;  // seconds since 1970, when the server started
+
+  // What a text without a prompt begins behind: the end of another.
+  int32_t FirstToken() const {
+    const int32_t eot = tokenizer->special().eot;
+    return eot < 0 ? 0 : eot;
+  }
+};
+
+}  // namespace lattice::server
+
+#endif  // LATTICE_SERVER_ENGINE_SERVED_MODEL_H_

@@ -1,0 +1,54 @@
+// What the server has done so far, as Prometheus reads it.
+#ifndef LATTICE_SERVER_ENGINE_SERVER_METRICS_H_
+#define LATTICE_SERVER_ENGINE_SERVER_METRICS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "server/http/http_counters.h"
+
+namespace lattice::server {
+
+// Seconds, counted in buckets. Any thread.
+class Histogram {
+ public:
+  void Add(double seconds);
+  // In the text format, under this name.
+  std::string Text(const std::string& name, const std::string& help) const;
+
+ private:
+  static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                     0.25,  0.5,    1,     2.5,  5,     10,   30};
+  std::array<std::atomic<int64_t>, kBounds.size() + 1> counts_{};
+  std::atomic<int64_t> nanoseconds_{0};
+};
+
+// All counters may be changed from any thread.
+struct Metrics : http::HttpCounters {
+  std::atomic<int64_t> prompt_tokens{0}, cached_tokens{0}, chosen_tokens{0};
+  std::atomic<int64_t> steps{0}, rows{0};
+  std::atomic<int64_t> rejected{0}, disconnected{0}, expired{0};
+  std::atomic<int64_t> running{0}, waiting{0};
+  Histogram first_token, between_tokens;
+
+  // An answer went out.
+  void CountAnswer(const std::string& route, int status);
+  std::string AnswersText() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, int64_t> answers_;
+};
+
+// Lines of one figure in the text format.
+std::string MetricText(const std::string& name, const std::string& type, const std::string& help,
+                       int64_t value);
+
+}  // namespace lattice::server
+
+#endif  // LATTICE_SERVER_ENGINE_SERVER_METRICS_H_

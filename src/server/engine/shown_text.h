@@ -1,0 +1,44 @@
+// The text of chosen tokens as far as it may be shown: whole characters, and nothing of a stop text.
+#ifndef LATTICE_SERVER_ENGINE_SHOWN_TEXT_H_
+#define LATTICE_SERVER_ENGINE_SHOWN_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "text/stream_decoder.h"
+
+namespace lattice::server {
+
+// Text that may be the beginning of a stop text waits until it is certain that it is not. One thread at a
+// time; the tokenizer must outlive the object.
+class ShownText {
+ public:
+  // `at_start` as for text::StreamDecoder. Stop texts must not be empty.
+  ShownText(const text::Tokenizer& tokenizer, bool at_start, std::vector<std::string> stops)
+      : decoder_(tokenizer, at_start), stops_(std::move(stops)) {}
+
+  // True when a stop text is complete: then Take gives what came before it, and nothing follows.
+  bool Push(int32_t id);
+  // No more tokens come. True when what was waiting completes a stop text.
+  bool Finish();
+
+  // The text that became certain since the last call.
+  std::string Take();
+  // Tokens pushed so far all of whose text is certain; after a stop, those that end before it.
+  int64_t CertainTokens() const { return certain_tokens_; }
+
+ private:
+  bool Add(const std::string& text, bool last);
+
+  text::StreamDecoder decoder_;
+  std::vector<std::string> stops_;
+  std::string held_, ready_;
+  int64_t certain_bytes_ = 0;
+  std::vector<int64_t> ends_;  // by token, in bytes of all text so far
+  int64_t certain_tokens_ = 0;
+};
+
+}  // namespace lattice::server
+
+#endif  // LATTICE_SERVER_ENGINE_SHOWN_TEXT_H_

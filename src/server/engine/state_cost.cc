@@ -1,0 +1,19 @@
+#include "server/engine/state_cost.h"
+
+#include "kernels/registry.h"
+#include "runtime/session.h"
+
+namespace lattice::server {
+
+StateCost::StateCost(const ServedModel& served) {
+  const model::ModelConfig& config = served.model->config();
+  constexpr int64_t kNumber = sizeof(float);
+  // Vectors that grow by the token hold up to twice what they need.
+  constexpr int64_t kSlack = 2;
+  fixed_ = runtime::Session(served.model).Bytes() + config.vocab_size * kNumber;
+  per_token_ = kSlack * kNumber;  // its id
+  if (kernels::FindMemory(config.mixer).attention)
+    per_token_ += kSlack * config.layers * config.width * 2 * kNumber;
+}
+
+}  // namespace lattice::server
