@@ -4,7 +4,7 @@ from html import escape
 
 INK, MUTED, GRID = "#1f2933", "#5f6c7b", "#e4e7eb"
 
-# A memory has the colour that it has in the figures of the program (src/eval/svg_parts.cc).
+# A memory has the colour that it has in the figures of the program (src/plot/svg_parts.cc).
 MEMORY = {"lattice_dec": "#0b62c4", "deltanet": "#c2410c", "softmax_attention": "#1f2937"}
 
 

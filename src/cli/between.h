@@ -5,13 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "train/format.h"
+#include "base/format.h"
 
 namespace lattice::cli {
 
 // A number in [low, high]. CLI::Range lets NaN through.
 inline CLI::Validator Between(double low, double high) {
-  const std::string range = "in [" + train::Short(low, 10) + " - " + train::Short(high, 10) + "]";
+  const std::string range = "in [" + Short(low, 10) + " - " + Short(high, 10) + "]";
   return CLI::Validator(
       [=](std::string& text) {
         double value = 0;

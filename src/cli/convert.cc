@@ -4,14 +4,14 @@
 #include <memory>
 #include <string>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "io/directory.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
+#include "runs/run_directory.h"
 #include "runtime/weights.h"
 #include "text/tokenizer.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
@@ -31,7 +31,7 @@ std::string_view TorchName(runtime::WeightFormat format) {
 
 int Convert(const ConvertFlags& options) {
   const runtime::WeightFormat format = AsUsage([&] { return runtime::FormatNamed(options.to); });
-  const fs::path from = train::FindCheckpoint(options.model);
+  const fs::path from = runs::FindCheckpoint(options.model);
   const fs::path to = options.out;
   if (fs::exists(to) && fs::equivalent(from, to)) {
     throw UsageError("--out is the checkpoint itself; choose another directory, the original is kept");
@@ -49,7 +49,7 @@ int Convert(const ConvertFlags& options) {
   io::WriteFileAtomic(to / model::kConfigFile, model::ModelToJson(config, TorchName(format)));
   text::SaveTokenizer(*text::OpenTokenizer(from.string()), to);
   const auto size = [](const fs::path& directory) {
-    return train::BytesText(static_cast<int64_t>(fs::file_size(directory / model::kWeightsFile)));
+    return BytesText(static_cast<int64_t>(fs::file_size(directory / model::kWeightsFile)));
   };
   std::cout << to.string() << ": " << size(to) << " (was " << size(from) << ")\n";
   return 0;

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/progress_bar.h"
 #include "data/pack.h"
 #include "data/token_store.h"
 #include "text/tokenizer.h"
-#include "train/format.h"
 
 namespace lattice::cli {
 namespace {
@@ -31,10 +31,9 @@ data::PackProgress PackWithBar(const data::PackOptions& options, const text::Tok
     if (earlier < 0) earlier = now.text_bytes;
     bar.Show(now.input_bytes, now.total_input_bytes, [&](double seconds) {
       return StrCat(
-          train::Fixed(
-              100.0 * static_cast<double>(now.input_bytes) / static_cast<double>(now.total_input_bytes), 1),
-          " %  ", train::CountText(static_cast<double>(now.tokens)), " tokens  ",
-          train::Fixed(static_cast<double>(now.text_bytes - earlier) / seconds / 1e6, 1), " MB/s");
+          Fixed(100.0 * static_cast<double>(now.input_bytes) / static_cast<double>(now.total_input_bytes), 1),
+          " %  ", CountText(static_cast<double>(now.tokens)), " tokens  ",
+          Fixed(static_cast<double>(now.text_bytes - earlier) / seconds / 1e6, 1), " MB/s");
     });
   });
 }
@@ -47,15 +46,14 @@ int Pack(const PackArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   const data::PackProgress done = PackWithBar(options, *tokenizer);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::cout << arguments.out << ": " << train::Grouped(done.tokens) << " tokens of "
-            << train::Grouped(done.documents) << " documents (" << train::BytesText(done.text_bytes)
-            << " of text) in " << done.shards << " shards, " << train::DurationText(seconds)
-            << (done.resumed ? ", went on with an interrupted packing" : "") << "\n";
+  std::cout << arguments.out << ": " << Grouped(done.tokens) << " tokens of " << Grouped(done.documents)
+            << " documents (" << BytesText(done.text_bytes) << " of text) in " << done.shards << " shards, "
+            << DurationText(seconds) << (done.resumed ? ", went on with an interrupted packing" : "") << "\n";
   if (tokenizer->special().eot < 0) {
     std::cout << "note: the tokenizer has no end-of-text id, so documents follow each other without a mark\n";
   }
   if (done.malformed > 0) {
-    std::cout << "note: " << train::Grouped(done.malformed)
+    std::cout << "note: " << Grouped(done.malformed)
               << " malformed lines were left out; the first: " << done.first_malformed << "\n";
   }
   return 0;
@@ -72,12 +70,11 @@ int CheckShards(const CheckArguments& arguments) {
   for (const std::string& directory : arguments.directories) {
     const data::TokenStore store =
         tokenizer == nullptr ? data::TokenStore(directory, "") : data::TokenStore(directory, *tokenizer);
-    std::cout << directory << ": whole; " << train::Grouped(store.tokens()) << " tokens, ids up to "
+    std::cout << directory << ": whole; " << Grouped(store.tokens()) << " tokens, ids up to "
               << store.largest() << (tokenizer == nullptr ? " (not compared with a vocabulary), " : ", ");
-    if (store.documents() >= 0) std::cout << train::Grouped(store.documents()) << " documents, ";
-    std::cout << train::BytesText(store.text_bytes()) << " of text, " << store.shards()
-              << " shards; fingerprint " << store.fingerprint() << ", tokenizer "
-              << store.tokenizer_hash().substr(0, 12) << "\n";
+    if (store.documents() >= 0) std::cout << Grouped(store.documents()) << " documents, ";
+    std::cout << BytesText(store.text_bytes()) << " of text, " << store.shards() << " shards; fingerprint "
+              << store.fingerprint() << ", tokenizer " << store.tokenizer_hash().substr(0, 12) << "\n";
   }
   return 0;
 }

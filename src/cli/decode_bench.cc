@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/between.h"
 #include "cli/command.h"
 #include "cli/decode_figures.h"
 #include "kernels/isa.h"
 #include "model/config.h"
+#include "runs/run_directory.h"
 #include "runtime/weights.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
@@ -26,10 +26,8 @@ struct DecodeBenchFlags {
   bool json = false;
 };
 
-using train::Fixed;
-
 std::shared_ptr<const runtime::Model> Open(const DecodeBenchFlags& options, runtime::WeightFormat format) {
-  if (!options.model.empty()) return runtime::Model::Load(train::FindCheckpoint(options.model), format);
+  if (!options.model.empty()) return runtime::Model::Load(runs::FindCheckpoint(options.model), format);
   model::ModelConfig config =
       AsUsage([&] { return model::LoadConfig(options.config, options.overrides).model; });
   if (config.vocab_size == 0) config.vocab_size = 257;
@@ -58,14 +56,13 @@ nlohmann::ordered_json ToJson(const std::string& format, const DecodeFigures& f)
 }
 
 void Print(const std::string& format, const DecodeFigures& f) {
-  std::cout << format << ": " << train::BytesText(f.weight_bytes) << " a token, memory reads at "
-            << Fixed(f.read_bandwidth / 1e9, 1) << " GB/s, a session is " << train::BytesText(f.session_bytes)
+  std::cout << format << ": " << BytesText(f.weight_bytes) << " a token, memory reads at "
+            << Fixed(f.read_bandwidth / 1e9, 1) << " GB/s, a session is " << BytesText(f.session_bytes)
             << "\n";
   for (const auto& [context, rate] : f.decode)
-    std::cout << "  decode behind " << train::Grouped(context) << " tokens: " << Fixed(rate, 1)
-              << " tokens/s\n";
+    std::cout << "  decode behind " << Grouped(context) << " tokens: " << Fixed(rate, 1) << " tokens/s\n";
   std::cout << "  a token there against one of an empty session: " << Fixed(f.last_context_time, 3)
-            << " x the time, the session is " << train::BytesText(f.last_session_bytes) << "\n"
+            << " x the time, the session is " << BytesText(f.last_session_bytes) << "\n"
             << "  of what the bandwidth allows: " << Fixed(100 * f.BandwidthShare(), 1) << " %\n";
   for (const auto& [sessions, rate] : f.batch)
     std::cout << "  " << sessions << " sessions: " << Fixed(rate, 1) << " tokens/s, "

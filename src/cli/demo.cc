@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/demo_recall.h"
 #include "cli/next_steps.h"
 #include "cli/novels.h"
 #include "model/config.h"
 #include "model/tensors.h"
+#include "runs/run_directory.h"
 #include "runtime/generator.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 #include "train/trainer.h"
 
 namespace lattice::cli {
@@ -51,7 +51,7 @@ model::Config DemoConfig(bool quick) {
 train::TrainRequest Request(const DemoFlags& options, const model::Config& config) {
   train::TrainRequest request;
   request.config = config;
-  request.run = options.out.empty() ? train::NewRun("runs", "demo-" + config.model.mixer)
+  request.run = options.out.empty() ? runs::NewRun("runs", "demo-" + config.model.mixer)
                                     : fs::path(options.out) / config.model.mixer;
   request.threads = options.threads;
   request.resume_command =
@@ -64,7 +64,7 @@ void ShowSample(const fs::path& run, int64_t tokens) {
   runtime::GenerationOptions options;
   options.tokens = tokens;
   options.sampler = {.temperature = 0.7, .top_k = 0, .top_p = 0.95};
-  runtime::Generator(train::FindCheckpoint(run), 0).Generate(kPrompt, options, [](std::string_view text) {
+  runtime::Generator(runs::FindCheckpoint(run), 0).Generate(kPrompt, options, [](std::string_view text) {
     std::cout << text << std::flush;
   });
   std::cout << "\n";
@@ -107,9 +107,9 @@ void ShowComparison(const std::vector<Contestant>& contestants) {
                "  memory         parameters   steps   seconds   bits/byte\n";
   for (const auto& [mixer, result] : contestants) {
     std::cout << "  " << std::left << std::setw(13) << mixer << std::right << std::setw(12)
-              << train::Grouped(result.parameters) << std::setw(8) << result.step << std::setw(10)
-              << train::Fixed(result.step_seconds, 0) << std::setw(12)
-              << train::Fixed(result.valid_bits_per_byte, 3) << "\n";
+              << Grouped(result.parameters) << std::setw(8) << result.step << std::setw(10)
+              << Fixed(result.step_seconds, 0) << std::setw(12) << Fixed(result.valid_bits_per_byte, 3)
+              << "\n";
   }
 }
 
@@ -120,7 +120,7 @@ int Demo(const DemoFlags& options) {
   const train::TrainRequest request = Request(options, DemoConfig(options.quick));
   const train::TrainResult result = train::Train(request);
   if (result.stopped) return 0;
-  std::cout << "\nThe held-out novel, Persuasion: " << train::Fixed(result.valid_bits_per_byte, 3)
+  std::cout << "\nThe held-out novel, Persuasion: " << Fixed(result.valid_bits_per_byte, 3)
             << " bits per byte (8 without a model)\n";
   ShowSample(request.run, options.quick ? 80 : 400);
   if (options.compare) {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/aligned_allocator.h"
+#include "base/format.h"
 #include "base/random.h"
 #include "data/permutation.h"
 #include "runtime/layer_steps.h"
-#include "train/format.h"
 
 namespace lattice::cli {
 namespace {
@@ -196,7 +196,7 @@ void ShowChanges(std::ostream& out) {
       ShowPercent(out, change.write);
       if (change.novelty) novelty = change.novelty;
     }
-    out << std::setw(14) << train::Fixed(novelty.value_or(0), 2) << "\n";
+    out << std::setw(14) << Fixed(novelty.value_or(0), 2) << "\n";
   }
 }
 

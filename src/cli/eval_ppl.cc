@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/eval.h"
 #include "cli/evaluated_model.h"
 #include "cli/progress_bar.h"
@@ -14,9 +15,8 @@
 #include "data/token_bytes.h"
 #include "data/token_store.h"
 #include "eval/perplexity.h"
-#include "eval/svg_figure.h"
 #include "io/file.h"
-#include "train/format.h"
+#include "plot/svg_figure.h"
 
 namespace lattice::cli {
 namespace {
@@ -67,8 +67,8 @@ std::vector<int64_t> FittingContexts(const EvalPplFlags& options, int64_t tokens
   std::sort(contexts.begin(), contexts.end());
   contexts.erase(std::unique(contexts.begin(), contexts.end()), contexts.end());
   while (!contexts.empty() && contexts.back() > tokens - 1) {
-    std::cerr << "lattice: [eval] the text has " << train::Grouped(tokens)
-              << " tokens, too few for a context of " << contexts.back() << "; left out\n";
+    std::cerr << "lattice: [eval] the text has " << Grouped(tokens) << " tokens, too few for a context of "
+              << contexts.back() << "; left out\n";
     contexts.pop_back();
   }
   Check(!contexts.empty(), "[eval] ", options.data, " has ", tokens,
@@ -96,31 +96,29 @@ void PrintTable(const std::vector<eval::PerplexityResult>& results) {
             << std::setw(14) << "nats/token" << std::setw(13) << "tokens" << std::setw(12) << "tokens/s"
             << "\n";
   for (const eval::PerplexityResult& result : results) {
-    std::cout << std::setw(10) << result.context << std::setw(13) << train::Fixed(result.Perplexity(), 4)
-              << std::setw(12) << train::Fixed(result.BitsPerByte(), 4) << std::setw(14)
-              << train::Fixed(result.Loss(), 4) << std::setw(13) << train::Grouped(result.tokens)
-              << std::setw(12)
-              << train::CountText(static_cast<double>(result.tokens) / std::max(result.seconds, 1e-9))
-              << "\n";
+    std::cout << std::setw(10) << result.context << std::setw(13) << Fixed(result.Perplexity(), 4)
+              << std::setw(12) << Fixed(result.BitsPerByte(), 4) << std::setw(14) << Fixed(result.Loss(), 4)
+              << std::setw(13) << Grouped(result.tokens) << std::setw(12)
+              << CountText(static_cast<double>(result.tokens) / std::max(result.seconds, 1e-9)) << "\n";
   }
 }
 
 std::string Figure(const std::string& mixer, const std::vector<eval::PerplexityResult>& results) {
-  eval::Panel by_context{.title = "Perplexity by context",
+  plot::Panel by_context{.title = "Perplexity by context",
                          .x_label = "context, tokens",
                          .y_label = "perplexity",
                          .log_x = true,
                          .series = {{mixer, {}}}};
-  eval::Panel by_position{
+  plot::Panel by_position{
       .title = "Loss by position", .x_label = "tokens read before", .y_label = "nats a token", .log_x = true};
   for (const eval::PerplexityResult& result : results) {
     by_context.series[0].points.emplace_back(result.context, result.Perplexity());
-    eval::Series curve{StrCat("context ", result.context), {}};
+    plot::Curve curve{StrCat("context ", result.context), {}};
     for (const eval::CurvePoint& point : result.curve)
       curve.points.emplace_back(static_cast<double>(point.from + point.to + 1) / 2, point.nats);
     by_position.series.push_back(curve);
   }
-  return eval::SvgFigure(mixer, std::vector{by_context, by_position});
+  return plot::SvgFigure(mixer, std::vector{by_context, by_position});
 }
 
 int EvalPpl(const EvalPplFlags& options) {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/eval.h"
 #include "cli/evaluated_model.h"
 #include "cli/progress_bar.h"
 #include "eval/run_task.h"
 #include "io/file.h"
-#include "train/format.h"
 
 namespace lattice::cli {
 namespace {
@@ -91,8 +91,8 @@ void ReportBad(const eval::TaskInfo& task, const std::vector<eval::BadItem>& bad
 
 std::string Percent(const nlohmann::ordered_json& result, const std::string& name) {
   if (!result.contains(name)) return "-";
-  return train::Fixed(100 * result[name].get<double>(), 2) + " +- " +
-         train::Fixed(100 * result[name + "_stderr"].get<double>(), 2);
+  return Fixed(100 * result[name].get<double>(), 2) + " +- " +
+         Fixed(100 * result[name + "_stderr"].get<double>(), 2);
 }
 
 void PrintTable(const nlohmann::ordered_json& results) {
@@ -103,8 +103,7 @@ void PrintTable(const nlohmann::ordered_json& results) {
     std::cout << std::left << std::setw(22) << name << std::right << std::setw(7)
               << result["n"].get<int64_t>() << std::setw(17) << Percent(result, "acc") << std::setw(17)
               << Percent(result, "acc_norm") << std::setw(14)
-              << (result.contains("perplexity") ? train::Short(result["perplexity"].get<double>(), 5) : "-")
-              << "\n";
+              << (result.contains("perplexity") ? Short(result["perplexity"].get<double>(), 5) : "-") << "\n";
   }
 }
 
@@ -122,8 +121,8 @@ class TaskRunner {
     try {
       const std::filesystem::path file = eval::FindTaskFile(task, options_.tasks_dir);
       eval::TaskItems items = eval::ReadTask(task, file, job.filter);
-      std::cerr << task.name << ": " << train::Grouped(static_cast<int64_t>(items.items.size()))
-                << " items from " << file.string() << std::endl;
+      std::cerr << task.name << ": " << Grouped(static_cast<int64_t>(items.items.size())) << " items from "
+                << file.string() << std::endl;
       const eval::TaskResult result = Evaluate(task, std::move(items));
       ReportBad(task, result.bad);
       Check(result.items > 0, "[eval] ", task.name, ": no item of ", file.string(), " has a result");

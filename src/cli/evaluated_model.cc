@@ -1,8 +1,8 @@
 #include "cli/evaluated_model.h"
 
 #include "base/error.h"
-#include "eval/llama.h"
-#include "train/run_directory.h"
+#include "runs/run_directory.h"
+#include "runtime/llama.h"
 
 namespace lattice::cli {
 namespace {
@@ -22,10 +22,10 @@ std::unique_ptr<text::Tokenizer> OpenTokenizerOf(const std::filesystem::path& ch
 
 EvaluatedModel OpenEvaluatedModel(const std::string& path, const std::string& tokenizer) {
   EvaluatedModel out;
-  out.checkpoint = train::FindCheckpoint(path);
+  out.checkpoint = runs::FindCheckpoint(path);
   out.tokenizer = OpenTokenizerOf(out.checkpoint, tokenizer);
-  out.foreign = eval::IsLlama(out.checkpoint);
-  out.model = out.foreign ? eval::LoadLlama(out.checkpoint) : runtime::Model::Load(out.checkpoint);
+  out.foreign = runtime::IsLlama(out.checkpoint);
+  out.model = out.foreign ? runtime::LoadLlama(out.checkpoint) : runtime::Model::Load(out.checkpoint);
   Check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "[eval] the tokenizer has ",
         out.tokenizer->vocab_size(), " ids but the model only ", out.model->config().vocab_size,
         "; pass the tokenizer it was trained with: --tokenizer FILE");

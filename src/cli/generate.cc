@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "base/format.h"
 #include "cli/between.h"
 #include "cli/command.h"
+#include "runs/run_directory.h"
 #include "runtime/generator.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
@@ -35,14 +35,14 @@ void ShowPrompt(const std::string& prompt) {
 
 int Generate(const GenerateFlags& options) {
   const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
-  runtime::Generator generator(train::FindCheckpoint(options.model), options.threads);
+  runtime::Generator generator(runs::FindCheckpoint(options.model), options.threads);
   if (options.prompt != "-") ShowPrompt(prompt);
   const runtime::GenerationFigures figures = generator.Generate(
       prompt, options.generation, [](std::string_view text) { std::cout << text << std::flush; });
   std::cout << std::endl;
-  std::cerr << "(" << figures.prompt_tokens << " tokens read in "
-            << train::DurationText(figures.prompt_seconds) << ", " << figures.tokens << " made, "
-            << train::CountText(static_cast<double>(figures.tokens) / std::max(figures.seconds, 1e-9))
+  std::cerr << "(" << figures.prompt_tokens << " tokens read in " << DurationText(figures.prompt_seconds)
+            << ", " << figures.tokens << " made, "
+            << CountText(static_cast<double>(figures.tokens) / std::max(figures.seconds, 1e-9))
             << " tokens/s)\n";
   return 0;
 }

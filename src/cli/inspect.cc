@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/inspect_memory.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/cost.h"
 #include "model/tensors.h"
+#include "runs/run_directory.h"
 #include "text/tokenizer.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
@@ -46,7 +46,7 @@ Subject FromConfig(const InspectFlags& options) {
 
 // The weights must be those of the config.
 Subject FromCheckpoint(const InspectFlags& options) {
-  const std::filesystem::path checkpoint = train::FindCheckpoint(options.model);
+  const std::filesystem::path checkpoint = runs::FindCheckpoint(options.model);
   for (const std::string_view name : {model::kConfigFile, model::kWeightsFile})
     model::VerifyChecksum(checkpoint / name);
   const model::ModelConfig config = model::ReadModelConfig(checkpoint);
@@ -93,18 +93,18 @@ void PrintTable(const Subject& subject) {
             << ", vocabulary " << config.vocab_size << "\n\n";
   for (const auto& [part, count] : ByPart(config)) {
     const double percent = 100.0 * static_cast<double>(count) / static_cast<double>(counts.total);
-    Row(std::string(model::Name(part)), train::Grouped(count), train::Fixed(percent, 1) + " %");
+    Row(std::string(model::Name(part)), Grouped(count), Fixed(percent, 1) + " %");
   }
-  Row("parameters", train::Grouped(counts.total));
-  Row("  without embedding", train::Grouped(counts.non_embedding));
+  Row("parameters", Grouped(counts.total));
+  Row("  without embedding", Grouped(counts.non_embedding));
   const int64_t state = model::StateBytes(config, subject.context);
   const bool grows = model::StateBytes(config, 2 * subject.context) != state;
-  Row("state of a sequence", train::BytesText(state),
+  Row("state of a sequence", BytesText(state),
       grows ? StrCat("after ", subject.context, " tokens; it grows") : "whatever its length");
   const model::Flops flops = model::FlopsPerToken(config, subject.context);
-  Row("flops per token", train::CountText(static_cast<double>(flops.Forward())),
-      StrCat("forward, of it in the mixer ", train::CountText(static_cast<double>(flops.mixer))));
-  Row("  training", train::CountText(static_cast<double>(flops.Training())), "forward and backward");
+  Row("flops per token", CountText(static_cast<double>(flops.Forward())),
+      StrCat("forward, of it in the mixer ", CountText(static_cast<double>(flops.mixer))));
+  Row("  training", CountText(static_cast<double>(flops.Training())), "forward and backward");
 }
 
 int Inspect(const InspectFlags& options) {

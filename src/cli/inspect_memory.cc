@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "cli/evaluated_model.h"
 #include "eval/microscope_page.h"
 #include "io/file.h"
 #include "text/stream_decoder.h"
-#include "train/format.h"
 
 namespace lattice::cli {
 namespace {
@@ -29,9 +29,7 @@ std::vector<std::string> Pieces(const text::Tokenizer& tokenizer, std::span<cons
 }
 
 // A dash where the memory has no such figure.
-std::string Shown(std::optional<double> figure, int digits) {
-  return figure ? train::Fixed(*figure, digits) : "-";
-}
+std::string Shown(std::optional<double> figure, int digits) { return figure ? Fixed(*figure, digits) : "-"; }
 
 void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
   std::cout << "layer head    write  novelty   answer     beta  active slots   busiest slot  slots per read  "
@@ -40,15 +38,13 @@ void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
   for (int64_t layer = 0; layer < record.layers; ++layer) {
     for (int64_t head = 0; head < record.heads; ++head) {
       const eval::HeadSummary s = record.Summary(layer, head);
-      std::cout << std::setw(5) << layer + 1 << std::setw(5) << head + 1 << std::setw(9)
-                << train::Fixed(s.write, 4) << std::setw(9) << Shown(s.novelty, 3) << std::setw(9)
-                << train::Fixed(s.answer, 3) << std::setw(9) << Shown(s.beta, 4) << std::setw(8)
-                << train::Fixed(s.active_slots, 1) << " of " << std::left << std::setw(4) << record.slots
-                << std::right << std::setw(6) << s.busiest_slot + 1 << " " << std::setw(5)
-                << train::Fixed(100 * s.busiest_part, 1) << " %"
-                << std::setw(14) << train::Fixed(s.read_slots, 1) << std::setw(12)
-                << train::Fixed(s.similarity, 3) << "  " << train::Fixed(s.first_rank, 1) << " -> "
-                << train::Fixed(s.last_rank, 1) << "\n";
+      std::cout << std::setw(5) << layer + 1 << std::setw(5) << head + 1 << std::setw(9) << Fixed(s.write, 4)
+                << std::setw(9) << Shown(s.novelty, 3) << std::setw(9) << Fixed(s.answer, 3) << std::setw(9)
+                << Shown(s.beta, 4) << std::setw(8) << Fixed(s.active_slots, 1) << " of " << std::left
+                << std::setw(4) << record.slots << std::right << std::setw(6) << s.busiest_slot + 1 << " "
+                << std::setw(5) << Fixed(100 * s.busiest_part, 1) << " %" << std::setw(14)
+                << Fixed(s.read_slots, 1) << std::setw(12) << Fixed(s.similarity, 3) << "  "
+                << Fixed(s.first_rank, 1) << " -> " << Fixed(s.last_rank, 1) << "\n";
     }
   }
   if (!record.HasNovelty()) {
@@ -72,7 +68,7 @@ void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string
   for (size_t i = 0; i < std::min(order.size(), kShownTokens); ++i) {
     std::string before;
     for (size_t t = order[i] - std::min<size_t>(order[i], 12); t < order[i]; ++t) before += pieces[t];
-    std::cout << "  token " << std::setw(5) << order[i] + 1 << "  " << train::Fixed(news[order[i]], 4) << "  "
+    std::cout << "  token " << std::setw(5) << order[i] + 1 << "  " << Fixed(news[order[i]], 4) << "  "
               << nlohmann::json(before).dump() << " then " << nlohmann::json(pieces[order[i]]).dump() << "\n";
   }
 }

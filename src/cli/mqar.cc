@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
+#include "base/stop_signal.h"
 #include "cli/between.h"
 #include "cli/command.h"
-#include "cli/mqar_sweep.h"
 #include "cli/progress_bar.h"
 #include "io/directory_lock.h"
 #include "io/file.h"
-#include "train/format.h"
-#include "train/run_directory.h"
-#include "train/stop_signal.h"
+#include "recall/sweep.h"
+#include "runs/run_directory.h"
 
 namespace lattice::cli {
 namespace {
@@ -47,8 +47,8 @@ void Replace(int64_t wanted, int64_t& value) {
   if (wanted > 0) value = wanted;
 }
 
-MqarGrid MakeGrid(const MqarFlags& options) {
-  MqarGrid grid = GridOf(options.scale);
+recall::MqarGrid MakeGrid(const MqarFlags& options) {
+  recall::MqarGrid grid = recall::GridOf(options.scale);
   Replace(options.mixers, grid.mixers);
   Replace(options.widths, grid.widths);
   Replace(options.lengths, grid.lengths);
@@ -68,12 +68,12 @@ MqarGrid MakeGrid(const MqarFlags& options) {
 }
 
 // The paper took a quarter of the batch at length 2048.
-void FitBatch(const MqarFlags& options, train::RecallPoint& point) {
+void FitBatch(const MqarFlags& options, recall::RecallPoint& point) {
   if (options.scale == "paper" && options.batch == 0 && point.task.length >= 2048) point.batch = 24;
 }
 
-int ShowExamples(const train::RecallPoint& point, int64_t count) {
-  const eval::MqarGenerator generator(point.task);
+int ShowExamples(const recall::RecallPoint& point, int64_t count) {
+  const recall::MqarGenerator generator(point.task);
   std::vector<int64_t> tokens(static_cast<size_t>(point.task.length)), labels(tokens.size());
   for (int64_t i = 0; i < count; ++i) {
     generator.Make(static_cast<uint64_t>(i), tokens, labels);
@@ -83,48 +83,48 @@ int ShowExamples(const train::RecallPoint& point, int64_t count) {
   return 0;
 }
 
-int MeasureGenerator(const train::RecallPoint& point, int64_t count) {
-  const eval::MqarGenerator generator(point.task);
+int MeasureGenerator(const recall::RecallPoint& point, int64_t count) {
+  const recall::MqarGenerator generator(point.task);
   std::vector<int64_t> tokens(static_cast<size_t>(point.task.length)), labels(tokens.size());
   const auto began = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < count; ++i) generator.Make(static_cast<uint64_t>(i), tokens, labels);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::cout << train::Grouped(count) << " examples of L = " << point.task.length << " with "
-            << point.task.pairs << " pairs in " << train::Fixed(seconds, 2) << " s on one core\n";
+  std::cout << Grouped(count) << " examples of L = " << point.task.length << " with " << point.task.pairs
+            << " pairs in " << Fixed(seconds, 2) << " s on one core\n";
   return 0;
 }
 
 // The best learning rates so far, as figure and table.
 void WriteSummary(const fs::path& out) {
-  const nlohmann::json results = ReadResults(out);
-  io::WriteFileAtomic(out / "mqar.svg", MqarFigure(results));
+  const nlohmann::json results = recall::ReadResults(out);
+  io::WriteFileAtomic(out / "mqar.svg", recall::MqarFigure(results));
 }
 
 // Returns false when a signal stopped it.
-bool RunPoint(const MqarFlags& options, const train::RecallPoint& point, const std::string& number,
-              const train::StopSignal& stop) {
+bool RunPoint(const MqarFlags& options, const recall::RecallPoint& point, const std::string& number,
+              const StopSignal& stop) {
   std::cerr << number << " " << point.Name() << std::endl;
   ProgressBar bar(point.Name());
-  const train::RecallReport report =
-      train::TrainRecall(point, fs::path(options.out) / "unfinished" / point.Name(), [&](const auto& now) {
+  const recall::RecallReport report =
+      recall::TrainRecall(point, fs::path(options.out) / "unfinished" / point.Name(), [&](const auto& now) {
         bar.Show(now.step, now.steps);
         return !stop.requested();
       });
   if (report.stopped) return false;
-  WriteResult(options.out, point, report);
+  recall::WriteResult(options.out, point, report);
   WriteSummary(options.out);
-  std::cerr << "  accuracy " << train::Fixed(100 * report.best, 2) << " % after " << report.epoch
-            << " epochs, " << train::DurationText(report.seconds) << std::endl;
+  std::cerr << "  accuracy " << Fixed(100 * report.best, 2) << " % after " << report.epoch << " epochs, "
+            << DurationText(report.seconds) << std::endl;
   return true;
 }
 
-int Sweep(const MqarFlags& options, const std::vector<train::RecallPoint>& points) {
+int Sweep(const MqarFlags& options, const std::vector<recall::RecallPoint>& points) {
   if (options.threads > 0) at::set_num_threads(options.threads);
   const io::DirectoryLock lock(options.out, "training");
-  const train::StopSignal stop;
-  std::vector<const train::RecallPoint*> todo;
-  for (const train::RecallPoint& point : points) {
-    if (!IsDone(options.out, point)) todo.push_back(&point);
+  const StopSignal stop;
+  std::vector<const recall::RecallPoint*> todo;
+  for (const recall::RecallPoint& point : points) {
+    if (!recall::IsDone(options.out, point)) todo.push_back(&point);
   }
   std::cerr << points.size() << " points, " << points.size() - todo.size() << " of them done already\n";
   bool failed = false;
@@ -140,16 +140,16 @@ int Sweep(const MqarFlags& options, const std::vector<train::RecallPoint>& point
     std::cerr << "stopped; the same command goes on from the last whole epoch\n";
     return 0;
   }
-  const nlohmann::json results = ReadResults(options.out);
+  const nlohmann::json results = recall::ReadResults(options.out);
   WriteSummary(options.out);
-  std::cout << (options.json ? results.dump(2) + "\n" : MqarTable(results));
+  std::cout << (options.json ? results.dump(2) + "\n" : recall::MqarTable(results));
   std::cerr << "figure: " << (fs::path(options.out) / "mqar.svg").string() << "\n";
   return failed ? 1 : 0;
 }
 
 int Mqar(const MqarFlags& options) {
-  std::vector<train::RecallPoint> points = AsUsage([&] { return PointsOf(MakeGrid(options)); });
-  for (train::RecallPoint& point : points) FitBatch(options, point);
+  std::vector<recall::RecallPoint> points = AsUsage([&] { return recall::PointsOf(MakeGrid(options)); });
+  for (recall::RecallPoint& point : points) FitBatch(options, point);
   if (options.show > 0) return ShowExamples(points.front(), options.show);
   if (options.measure > 0) return MeasureGenerator(points.front(), options.measure);
   if (options.out.empty()) throw UsageError("pass --out DIRECTORY for the results, such as runs/mqar");

@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "train/report.h"
+#include "runs/report.h"
 
 namespace lattice::cli {
 namespace {
@@ -45,7 +45,7 @@ std::string NextSteps(const fs::path& run, const std::string& prompt) {
                 "  ", launcher, " serve --model ", model,
                 "    # a page with its memory at work, http://localhost:8080\n", "  ", launcher, " inspect ",
                 model, " --text ", text, " --html memory.html\n",
-                "The report of the run: ", (run / train::kReportFile).string(), "\n");
+                "The report of the run: ", (run / runs::kReportFile).string(), "\n");
 }
 
 }  // namespace lattice::cli

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "train/format.h"
+#include "base/format.h"
 
 namespace lattice::cli {
 namespace {
@@ -27,7 +27,7 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::Show(int64_t done, int64_t total) {
-  Show(done, total, [&](double) { return StrCat(train::Grouped(done), "/", train::Grouped(total)); });
+  Show(done, total, [&](double) { return StrCat(Grouped(done), "/", Grouped(total)); });
 }
 
 void ProgressBar::Show(int64_t done, int64_t total, const std::function<std::string(double)>& figures) {
@@ -38,7 +38,7 @@ void ProgressBar::Show(int64_t done, int64_t total, const std::function<std::str
   shown_ = true;
   const double elapsed = std::chrono::duration<double>(now - began_).count();
   const double left = elapsed * static_cast<double>(total - done) / static_cast<double>(done > 0 ? done : 1);
-  const std::string line = StrCat(name_, "  ", figures(elapsed), "  ", train::DurationText(left), " left");
+  const std::string line = StrCat(name_, "  ", figures(elapsed), "  ", DurationText(left), " left");
   if (!terminal_) {
     std::cerr << line << std::endl;
     return;

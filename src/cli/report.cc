@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "train/report.h"
+#include "runs/report.h"
 
 namespace lattice::cli {
 namespace {
@@ -19,10 +19,10 @@ struct ReportFlags {
 int Report(const ReportFlags& options) {
   std::filesystem::path out = options.out;
   if (out.empty()) {
-    out = options.runs.size() == 1 ? std::filesystem::path(options.runs[0]) / train::kReportFile
-                                   : std::filesystem::path(train::kReportFile);
+    out = options.runs.size() == 1 ? std::filesystem::path(options.runs[0]) / runs::kReportFile
+                                   : std::filesystem::path(runs::kReportFile);
   }
-  train::WriteReport({options.runs.begin(), options.runs.end()}, out);
+  runs::WriteReport({options.runs.begin(), options.runs.end()}, out);
   std::cout << out.string() << "\n";
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/stop_signal.h"
 #include "cli/command.h"
 #include "cli/novels.h"
 #include "io/directory_lock.h"
@@ -14,7 +15,6 @@
 #include "reproduce/results.h"
 #include "reproduce/runner.h"
 #include "reproduce/stored_summary.h"
-#include "train/stop_signal.h"
 #include "train/trainer.h"
 
 namespace lattice::cli {
@@ -154,7 +154,7 @@ int Reproduce(ReproduceFlags options) {
     reproduce::Outcome outcome = reproduce::Outcome::kDone;
     if (!options.only_write) {
       const io::DirectoryLock lock(options.out, "reproducing");
-      const train::StopSignal stop;
+      const StopSignal stop;
       outcome = reproduction.Run([&] { return stop.requested(); });
     }
     reproduction.Write(paper, ShownCommand(options, experiment));

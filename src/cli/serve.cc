@@ -8,13 +8,13 @@
 #include <memory>
 #include <string>
 
+#include "base/format.h"
 #include "cli/between.h"
 #include "cli/command.h"
 #include "cli/evaluated_model.h"
 #include "server/api/security.h"
 #include "server/server.h"
 #include "text/utf8.h"
-#include "train/format.h"
 
 namespace lattice::cli {
 namespace {

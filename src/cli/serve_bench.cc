@@ -4,19 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/serve_figures.h"
 #include "model/config.h"
+#include "runs/run_directory.h"
 #include "runtime/model.h"
 #include "text/bytes.h"
 #include "text/tokenizer.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
-
-using train::Fixed;
 
 struct ServeBenchFlags {
   std::string config = "configs/tiny.toml", model;
@@ -26,7 +24,7 @@ struct ServeBenchFlags {
 
 server::ServedModel Open(const ServeBenchFlags& options) {
   if (!options.model.empty()) {
-    const auto checkpoint = train::FindCheckpoint(options.model);
+    const auto checkpoint = runs::FindCheckpoint(options.model);
     return {"bench", runtime::Model::Load(checkpoint), text::OpenTokenizer(checkpoint.string()), 0};
   }
   model::ModelConfig config = AsUsage([&] { return model::LoadConfig(options.config, {}).model; });
@@ -77,10 +75,10 @@ void Print(const ServeFigures& f) {
               << Fixed(100 * f.overloaded.tokens_per_second / f.full.tokens_per_second, 1) << " %\n";
   }
   if (f.sessions > 0)
-    std::cout << f.sessions << " idle sessions: " << train::BytesText(f.sessions_grown)
-              << ", their states are " << train::BytesText(f.sessions * f.session_bytes) << "\n";
+    std::cout << f.sessions << " idle sessions: " << BytesText(f.sessions_grown) << ", their states are "
+              << BytesText(f.sessions * f.session_bytes) << "\n";
   for (size_t i = 0; i < f.soak.size(); ++i)
-    std::cout << (i == 0 ? "resident in the course of the soak: " : ", ") << train::BytesText(f.soak[i])
+    std::cout << (i == 0 ? "resident in the course of the soak: " : ", ") << BytesText(f.soak[i])
               << (i + 1 == f.soak.size() ? "\n" : "");
 }
 

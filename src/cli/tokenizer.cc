@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "io/file.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer.h"
-#include "train/format.h"
 
 namespace lattice::cli {
 namespace {
@@ -22,11 +22,10 @@ struct TrainOptions {
 int TrainTokenizer(const TrainOptions& options) {
   const text::TrainedSentencePiece trained = text::TrainSentencePiece(options.data, options.training);
   io::WriteFileAtomic(options.out, trained.model);
-  std::cout << options.out << ": " << options.training.vocab_size << " pieces from "
-            << train::Grouped(trained.lines) << " lines";
+  std::cout << options.out << ": " << options.training.vocab_size << " pieces from " << Grouped(trained.lines)
+            << " lines";
   if (trained.invalid_lines > 0) {
-    std::cout << "; " << train::Grouped(trained.invalid_lines)
-              << " lines left out, they are not UTF-8 or hold NUL";
+    std::cout << "; " << Grouped(trained.invalid_lines) << " lines left out, they are not UTF-8 or hold NUL";
   }
   std::cout << "\n";
   return 0;

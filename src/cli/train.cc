@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/next_steps.h"
 #include "model/config.h"
-#include "train/run_directory.h"
+#include "runs/run_directory.h"
 #include "train/trainer.h"
 
 namespace lattice::cli {
@@ -40,7 +40,7 @@ void MakeAbsolute(std::string& path) {
 // A resumed run goes on with its own configuration unless another is named.
 fs::path ConfigFile(const TrainFlags& options) {
   if (!options.config.empty() || options.resume.empty() || options.out.empty()) return options.config;
-  const fs::path own = fs::path(options.out) / train::kConfigToml;
+  const fs::path own = fs::path(options.out) / runs::kConfigToml;
   return fs::exists(own) ? own : fs::path();
 }
 
@@ -58,12 +58,12 @@ model::Config ReadConfig(const TrainFlags& options) {
 fs::path RunDirectory(const TrainFlags& options, const model::Config& config) {
   if (!options.out.empty()) return options.out;
   const std::string name = fs::path(config.data.train).stem().string();
-  return train::NewRun("runs", StrCat(name, "-", config.model.mixer));
+  return runs::NewRun("runs", StrCat(name, "-", config.model.mixer));
 }
 
 // The checkpoints that --resume means, the best first; empty: from the start.
 std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run) {
-  const bool has_checkpoints = !train::ListCheckpoints(run).empty();
+  const bool has_checkpoints = !runs::ListCheckpoints(run).empty();
   if (options.resume.empty()) {
     if (has_checkpoints) {
       throw UsageError(
@@ -71,10 +71,10 @@ std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run)
     }
     return {};
   }
-  if (options.resume == "auto") return train::ResumeCandidates(run);
+  if (options.resume == "auto") return runs::ResumeCandidates(run);
   const fs::path from = options.resume == "latest" ? run : fs::path(options.resume);
-  train::FindCheckpoint(from);  // says what is missing when there is none
-  return train::ResumeCandidates(from);
+  runs::FindCheckpoint(from);  // says what is missing when there is none
+  return runs::ResumeCandidates(from);
 }
 
 int Train(const TrainFlags& options) {

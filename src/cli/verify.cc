@@ -8,21 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/novels.h"
 #include "cli/verify_checks.h"
 #include "io/file.h"
+#include "runs/run_directory.h"
 #include "runtime/weights.h"
 #include "text/tokenizer.h"
-#include "train/format.h"
-#include "train/run_directory.h"
 
 namespace lattice::cli {
 namespace {
 
 using nlohmann::ordered_json;
 using runtime::WeightFormat;
-using train::Fixed;
 
 // Rounding of float32 is far below; a wrong formula is far above.
 constexpr double kTolerance = 1e-4;
@@ -65,7 +64,7 @@ std::vector<int32_t> ReadTokens(const VerifyFlags& options, const std::filesyste
 }
 
 Certificate Make(const VerifyFlags& options) {
-  const std::filesystem::path checkpoint = train::FindCheckpoint(options.model);
+  const std::filesystem::path checkpoint = runs::FindCheckpoint(options.model);
   // Refuses what the runtime does not compute before torch works for minutes.
   const auto exact = runtime::Model::Load(checkpoint, WeightFormat::kF32);
   const std::vector<int32_t> tokens = ReadTokens(options, checkpoint);
@@ -109,12 +108,12 @@ ordered_json ToJson(const Certificate& all) {
 }
 
 void Print(const Certificate& all) {
-  std::cout << "torch: perplexity " << Fixed(std::exp(all.torch_nats), 4) << " on "
-            << train::Grouped(all.tokens) << " tokens; largest logit " << Fixed(all.scale, 2)
-            << " in the first " << all.parts.compared << "\n";
+  std::cout << "torch: perplexity " << Fixed(std::exp(all.torch_nats), 4) << " on " << Grouped(all.tokens)
+            << " tokens; largest logit " << Fixed(all.scale, 2) << " in the first " << all.parts.compared
+            << "\n";
   for (const auto& [format, figures] : all.formats) {
     const Differences& d = figures.to_torch;
-    const auto number = [](double value) { return train::Short(value, 2); };
+    const auto number = [](double value) { return Short(value, 2); };
     std::cout << runtime::Name(format) << ":\n  logits differ from torch's by " << number(d.prefill)
               << " of the largest (steps " << number(d.steps) << ", after a file " << number(d.loaded)
               << ", in a batch " << number(d.batched) << "); "
@@ -127,7 +126,7 @@ void Print(const Certificate& all) {
               << "\n";
   }
   std::cout << (all.Good() ? "verified: float32 is within " : "FAILED: float32 is not within ")
-            << train::Short(kTolerance, 1) << " of torch\n";
+            << Short(kTolerance, 1) << " of torch\n";
 }
 
 int Verify(const VerifyFlags& options) {

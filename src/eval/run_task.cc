@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "eval/metrics.h"
+#include "eval/outcomes.h"
 
 namespace lattice::eval {
 namespace {

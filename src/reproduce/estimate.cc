@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "model/cost.h"
 #include "model/tensors.h"
-#include "train/format.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -48,13 +48,12 @@ std::vector<Run> AllRuns(const Plan& plan) {
 
 std::string TimeText(double seconds) {
   constexpr double kDay = 86400;
-  return seconds < 2 * kDay ? train::DurationText(seconds)
-                            : train::Grouped(static_cast<int64_t>(seconds / kDay)) + " days";
+  return seconds < 2 * kDay ? DurationText(seconds) : Grouped(static_cast<int64_t>(seconds / kDay)) + " days";
 }
 
 std::string RateList(const Experiment& experiment) {
   std::string out;
-  for (const double rate : experiment.rates) out += (out.empty() ? "" : ", ") + train::Short(rate, 3);
+  for (const double rate : experiment.rates) out += (out.empty() ? "" : ", ") + Short(rate, 3);
   return out;
 }
 
@@ -66,7 +65,7 @@ std::string VariantLine(const Variant& variant, const Experiment& experiment, co
     if (cell.variant != v) continue;
     wanted += cell.runs.size();
     done += Done(store, cell.runs);
-    rate = train::Short(cell.rate, 3);
+    rate = Short(cell.rate, 3);
   }
   if (wanted == 0) {
     const auto has = [&](const Point& point) { return variant.Has(point); };
@@ -88,7 +87,7 @@ std::string Parameters(const Plan& plan) {
   for (const Tuning& tuning : plan.tuning) {
     for (const Run& run : tuning.runs) look(run);
   }
-  return StrCat(train::Grouped(least), least == most ? "" : " to " + train::Grouped(most));
+  return StrCat(Grouped(least), least == most ? "" : " to " + Grouped(most));
 }
 
 }  // namespace
@@ -127,8 +126,8 @@ std::string PlanText(const Experiment& experiment, const Plan& plan, const RunSt
     flops += RunFlops(run);
   }
   const double seconds = flops / rate / std::max(1, jobs);
-  return StrCat(out, "  missing: ", missing, " runs, ", train::Short(flops, 3), " operations, about ",
-                TimeText(seconds), " with ", jobs, " at a time (", train::Short(rate / 1e9, 3),
+  return StrCat(out, "  missing: ", missing, " runs, ", Short(flops, 3), " operations, about ",
+                TimeText(seconds), " with ", jobs, " at a time (", Short(rate / 1e9, 3),
                 " G operations/s each)\n");
 }
 

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "eval/svg_figure.h"
-#include "eval/svg_parts.h"
-#include "eval/svg_rows.h"
-#include "train/format.h"
+#include "base/format.h"
+#include "plot/svg_figure.h"
+#include "plot/svg_parts.h"
+#include "plot/svg_rows.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -22,11 +22,11 @@ size_t ColourOf(const Experiment& experiment, const Variant& variant) {
   for (const std::string& text : experiment.set) Assign(settings, text);
   for (const std::string& text : variant.set) Assign(settings, text);
   const std::string& mixer = settings[experiment.tool == Tool::kMqar ? "mixers" : "model.mixer"];
-  return eval::SvgColourOf(mixer.empty() ? model::ModelConfig().mixer : mixer);
+  return plot::SvgColourOf(mixer.empty() ? model::ModelConfig().mixer : mixer);
 }
 
-std::vector<eval::RowName> RowNames(const Experiment& experiment) {
-  std::vector<eval::RowName> names;
+std::vector<plot::RowName> RowNames(const Experiment& experiment) {
+  std::vector<plot::RowName> names;
   for (const Variant& variant : experiment.variants)
     names.push_back({variant.name, ColourOf(experiment, variant)});
   return names;
@@ -47,24 +47,24 @@ std::string PanelTitle(const Experiment& experiment, const Point& point) {
   return point.label.empty() ? OurTitle(experiment) : "here, " + point.label;
 }
 
-eval::Spread OurSpread(const Row& row) {
-  return {row.values, row.median, std::isfinite(row.median) ? train::Fixed(row.median, 3) : "diverged"};
+plot::Spread OurSpread(const Row& row) {
+  return {row.values, row.median, std::isfinite(row.median) ? Fixed(row.median, 3) : "diverged"};
 }
 
-eval::Spread PaperSpread(const Row& row) {
+plot::Spread PaperSpread(const Row& row) {
   if (!row.paper) return {};
-  return {{*row.paper}, *row.paper, train::Fixed(*row.paper, 2)};
+  return {{*row.paper}, *row.paper, Fixed(*row.paper, 2)};
 }
 
 // Whether all values are parts of one.
 bool IsPart(const Experiment& experiment) { return experiment.metric == "accuracy"; }
 
-eval::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& title,
-                       eval::Spread (*spread)(const Row&)) {
-  eval::RowsPanel panel{title, summary.experiment->y_label, {}, IsPart(*summary.experiment)};
+plot::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& title,
+                       plot::Spread (*spread)(const Row&)) {
+  plot::RowsPanel panel{title, summary.experiment->y_label, {}, IsPart(*summary.experiment)};
   for (size_t v = 0; v < summary.experiment->variants.size(); ++v) {
     const Row* row = summary.Find(v, point);
-    panel.rows.push_back(row == nullptr ? eval::Spread{} : spread(*row));
+    panel.rows.push_back(row == nullptr ? plot::Spread{} : spread(*row));
   }
   return panel;
 }
@@ -72,17 +72,17 @@ eval::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& 
 std::string RowsFigure(const Summary& summary) {
   const Experiment& experiment = *summary.experiment;
   const size_t count = experiment.points.size();
-  std::vector<eval::RowsPanel> panels;
+  std::vector<plot::RowsPanel> panels;
   for (size_t p = FirstShown(experiment); p < count; ++p)
     panels.push_back(RowsAt(summary, p, PanelTitle(experiment, experiment.points[p]), OurSpread));
   if (summary.HasPaper()) panels.push_back(RowsAt(summary, count - 1, "in the paper", PaperSpread));
-  return eval::SvgRows(Title(summary), "", RowNames(experiment), panels);
+  return plot::SvgRows(Title(summary), "", RowNames(experiment), panels);
 }
 
 // By how many per cent each seed differs from the same seed of the variant that others are compared with.
-eval::Spread Difference(const Experiment& experiment, const Row& row, const Row& base) {
+plot::Spread Difference(const Experiment& experiment, const Row& row, const Row& base) {
   const auto percent = [](double value, double of) { return 100 * (value / of - 1); };
-  eval::Spread out;
+  plot::Spread out;
   for (size_t i = 0; i < row.results.size(); ++i) {
     for (size_t j = 0; j < base.results.size(); ++j) {
       if (row.results[i].at("seed") == base.results[j].at("seed"))
@@ -91,8 +91,8 @@ eval::Spread Difference(const Experiment& experiment, const Row& row, const Row&
   }
   if (out.values.empty()) return out;
   out.middle = MedianOf(experiment, out.values);
-  out.note = std::isfinite(out.middle) ? StrCat(out.middle > 0 ? "+" : "", train::Fixed(out.middle, 1), " %")
-                                       : "diverged";
+  out.note =
+      std::isfinite(out.middle) ? StrCat(out.middle > 0 ? "+" : "", Fixed(out.middle, 1), " %") : "diverged";
   if (row.paper && base.paper) out.reference = percent(*row.paper, *base.paper);
   return out;
 }
@@ -104,22 +104,22 @@ std::string DifferencesFigure(const Summary& summary) {
       std::find_if(experiment.variants.begin(), experiment.variants.end(),
                    [&](const Variant& variant) { return variant.name == experiment.relative_to; }) -
       experiment.variants.begin());
-  std::vector<eval::RowsPanel> panels;
+  std::vector<plot::RowsPanel> panels;
   for (size_t p = 0; p < experiment.points.size(); ++p) {
     const Row* reference = summary.Find(base, p);
     if (reference == nullptr) continue;
-    eval::RowsPanel panel{StrCat(experiment.x_label, " = ", experiment.points[p].label),
+    plot::RowsPanel panel{StrCat(experiment.x_label, " = ", experiment.points[p].label),
                           StrCat(experiment.y_label, ", % above ", experiment.relative_to),
                           {}};
     for (size_t v = 0; v < experiment.variants.size(); ++v) {
       const Row* row = summary.Find(v, p);
-      panel.rows.push_back(row == nullptr ? eval::Spread{} : Difference(experiment, *row, *reference));
+      panel.rows.push_back(row == nullptr ? plot::Spread{} : Difference(experiment, *row, *reference));
     }
     panels.push_back(std::move(panel));
   }
   const std::string key = StrCat("dots: ", OurTitle(experiment), ", each seed against the same seed of ",
                                  experiment.relative_to, summary.HasPaper() ? "; rings: in the paper" : "");
-  return eval::SvgRows(Title(summary), key, RowNames(experiment), panels);
+  return plot::SvgRows(Title(summary), key, RowNames(experiment), panels);
 }
 
 // One panel for each name that points give theirs, in order.
@@ -142,16 +142,16 @@ bool IsLog(const Experiment& experiment) {
   return high >= 2 * low;
 }
 
-eval::Panel OurPanel(const Summary& summary, const std::string& name) {
+plot::Panel OurPanel(const Summary& summary, const std::string& name) {
   const Experiment& experiment = *summary.experiment;
-  eval::Panel panel{.title = name.empty() ? OurTitle(experiment) : name,
+  plot::Panel panel{.title = name.empty() ? OurTitle(experiment) : name,
                     .x_label = experiment.x_label,
                     .y_label = experiment.y_label,
                     .log_x = IsLog(experiment),
                     .zero_to_one = IsPart(experiment)};
   for (size_t v = 0; v < experiment.variants.size(); ++v) {
     const Variant& variant = experiment.variants[v];
-    eval::Series series{.name = variant.name, .colour = ColourOf(experiment, variant)};
+    plot::Curve series{.name = variant.name, .colour = ColourOf(experiment, variant)};
     for (const Row& row : summary.rows) {
       if (row.variant != v || summary.PointOf(row).panel != name) continue;
       series.points.emplace_back(summary.PointOf(row).x, row.median);
@@ -163,14 +163,14 @@ eval::Panel OurPanel(const Summary& summary, const std::string& name) {
 }
 
 // All the paper's values of the variants here, at its own points.
-eval::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
+plot::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
   const Experiment& experiment = *summary.experiment;
-  eval::Panel panel{.title = "in the paper",
+  plot::Panel panel{.title = "in the paper",
                     .x_label = experiment.x_label,
                     .y_label = experiment.y_label,
                     .log_x = IsLog(experiment)};
   for (const Variant& variant : experiment.variants) {
-    eval::Series series{.name = variant.name, .colour = ColourOf(experiment, variant)};
+    plot::Curve series{.name = variant.name, .colour = ColourOf(experiment, variant)};
     for (const auto& [label, x] : experiment.paper_x) {
       const std::optional<double> value = paper.Value(experiment.name, variant.name, label);
       if (value) series.points.emplace_back(x, *value);
@@ -188,11 +188,11 @@ std::string FigureSvg(const Summary& summary, const PaperTable& paper) {
   if (!experiment.relative_to.empty()) return DifferencesFigure(summary);
   const std::vector<std::string> names = PanelNames(experiment);
   if (experiment.x_label.empty() || names.size() == experiment.points.size()) return RowsFigure(summary);
-  std::vector<eval::Panel> panels;
+  std::vector<plot::Panel> panels;
   for (const std::string& name : names) panels.push_back(OurPanel(summary, name));
-  const eval::Panel theirs = PaperPanel(summary, paper);
+  const plot::Panel theirs = PaperPanel(summary, paper);
   if (!theirs.series.empty()) panels.push_back(theirs);
-  return eval::SvgFigure(Title(summary), panels);
+  return plot::SvgFigure(Title(summary), panels);
 }
 
 }  // namespace lattice::reproduce

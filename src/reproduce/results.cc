@@ -1,13 +1,13 @@
 #include "reproduce/results.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "io/directory.h"
 #include "io/file.h"
+#include "plot/page.h"
 #include "reproduce/figure.h"
 #include "reproduce/table.h"
 #include "text/markup.h"
-#include "train/format.h"
-#include "train/page.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -34,7 +34,7 @@ std::string RunRow(const Summary& summary, const Row& row, size_t i) {
   const auto text = [&](const char* key) { return Escaped(result.at(key).get<std::string>()); };
   const std::string point = summary.PointOf(row).label;
   return StrCat("<tr><td>", Escaped(summary.VariantOf(row).name + (point.empty() ? "" : ", " + point)),
-                "</td><td>", result.at("seed").get<int64_t>(), "</td><td>", train::Short(row.values[i], 5),
+                "</td><td>", result.at("seed").get<int64_t>(), "</td><td>", Short(row.values[i], 5),
                 "</td><td><code>", text("id"), "</code></td><td><code>", text("commit"), "</code></td><td>",
                 text("cpu"), "</td><td class=\"wrap\"><code>", text("command"), "</code></td></tr>\n");
 }
@@ -54,7 +54,7 @@ std::string RunTable(const Summary& summary) {
 
 std::string ReportPage(const Summary& summary, const PaperTable& paper) {
   const Experiment& experiment = *summary.experiment;
-  std::string out = train::PageStart(experiment.title);
+  std::string out = plot::PageStart(experiment.title);
   out += StrCat("<p>Scale ", experiment.scale, "; in the paper: ", Escaped(experiment.source), ". ",
                 experiment.higher ? "More" : "Less", " is better. ", Escaped(experiment.note),
                 "</p>\n<figure>", FigureSvg(summary, paper), "</figure>\n");
@@ -66,7 +66,7 @@ std::string ReportPage(const Summary& summary, const PaperTable& paper) {
     out += StrCat("<li>", fact.name, ": ", fact.code ? "<code>" : "", Escaped(fact.text),
                   fact.code ? "</code>" : "", "</li>");
   }
-  return StrCat(out, "</ul>\n", RunTable(summary), train::kPageEnd);
+  return StrCat(out, "</ul>\n", RunTable(summary), plot::kPageEnd);
 }
 
 void WriteResults(const Summary& summary, const PaperTable& paper, const std::filesystem::path& directory) {

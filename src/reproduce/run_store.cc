@@ -10,8 +10,8 @@
 #include "io/json.h"
 #include "model/tensors.h"
 #include "reproduce/provenance.h"
-#include "train/run_directory.h"
-#include "train/run_metrics.h"
+#include "runs/run_directory.h"
+#include "runs/run_metrics.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -48,22 +48,22 @@ double Median(std::vector<double> values) {
 }
 
 // Of the lines after the first quarter: the first steps also pay for allocations.
-double Speed(const train::RunMetrics& metrics) {
-  const train::Series& all = metrics.Get("tokens_per_s");
+double Speed(const runs::RunMetrics& metrics) {
+  const runs::Series& all = metrics.Get("tokens_per_s");
   std::vector<double> rates;
   for (size_t i = all.size() / 4; i < all.size(); ++i) rates.push_back(all[i].second);
   return Median(rates);
 }
 
-double Last(const train::RunMetrics& metrics, const std::string& key) {
-  const train::Series& series = metrics.Get(key);
+double Last(const runs::RunMetrics& metrics, const std::string& key) {
+  const runs::Series& series = metrics.Get(key);
   Check(!series.empty(), "[reproduce] a run ended without \"", key, "\"");
   return series.back().second;
 }
 
 json TrainFigures(const fs::path& run, int64_t steps) {
-  const train::RunMetrics metrics = train::ReadRunMetrics(run);
-  const train::Series& validations = metrics.Get("valid_perplexity");
+  const runs::RunMetrics metrics = runs::ReadRunMetrics(run);
+  const runs::Series& validations = metrics.Get("valid_perplexity");
   Check(!validations.empty() && validations.back().first == static_cast<double>(steps),
         "[reproduce] the run in ", run.string(), " ended before step ", steps);
   return {{"perplexity", Last(metrics, "valid_perplexity")},
@@ -171,7 +171,7 @@ json RunStore::Figures(const Run& run) const {
 
 void RunStore::Finish(const Run& run, const std::string& diverged) const {
   model::Config config = run.Config();
-  const fs::path resolved = Work(run) / train::kConfigToml;
+  const fs::path resolved = Work(run) / runs::kConfigToml;
   if (fs::exists(resolved)) config = model::LoadConfig(resolved);
   const model::ParameterCounts parameters = model::CountParameters(config.model);
   json result = {{"id", run.id},

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "io/directory.h"
 #include "io/file.h"
-#include "train/format.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -144,7 +144,7 @@ class Runner {
       options_.report(StrCat(place, " ", error.what()));
       return;
     }
-    options_.report(StrCat(place, diverged ? " diverged" : " done", " in ", train::DurationText(seconds)));
+    options_.report(StrCat(place, diverged ? " diverged" : " done", " in ", DurationText(seconds)));
   }
 
   const RunStore& store_;

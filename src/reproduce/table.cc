@@ -4,18 +4,15 @@
 #include <set>
 
 #include "base/error.h"
-#include "train/format.h"
+#include "base/format.h"
 
 namespace lattice::reproduce {
 namespace {
 
-using train::Fixed;
-using train::Short;
-
 std::string Value(double value) {
   if (!std::isfinite(value)) return "diverged";
   const double size = std::abs(value);
-  if (size >= 1000) return train::CountText(value);
+  if (size >= 1000) return CountText(value);
   return Fixed(value, size < 2 ? 4 : size < 10 ? 3 : 2);
 }
 
@@ -41,7 +38,7 @@ Grid ByVariant(const Summary& summary) {
                 "parameters", "paper"}};
   for (const Row& row : summary.rows) {
     grid.push_back({summary.VariantOf(row).name, Value(row.median), Spread(row), StrCat(row.values.size()),
-                    Short(row.rate, 3), train::Grouped(row.results[0].at("parameters")), Paper(row)});
+                    Short(row.rate, 3), Grouped(row.results[0].at("parameters")), Paper(row)});
   }
   return grid;
 }
@@ -121,7 +118,7 @@ std::vector<Fact> Provenance(const Summary& summary) {
     for (const nlohmann::json& result : row.results) {
       commits.insert(result.at("commit"));
       cpus.insert(result.at("cpu"));
-      tokens.insert(train::CountText(result.at("tokens").get<double>()));
+      tokens.insert(CountText(result.at("tokens").get<double>()));
     }
   }
   return {{"Command", summary.command, true},

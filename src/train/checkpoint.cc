@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "model/checkpoint.h"
 #include "model/keys.h"
-#include "train/run_directory.h"
+#include "runs/run_directory.h"
 #include "train/saved_states.h"
 #include "train/trainer_state.h"
 
@@ -92,7 +92,7 @@ void Snapshot::Take(const CheckpointParts& parts) {
 }
 
 fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot) {
-  const fs::path checkpoints = run / kCheckpoints;
+  const fs::path checkpoints = run / runs::kCheckpoints;
   const std::string name = StrCat("step-", snapshot.trainer.step);
   const fs::path temporary = checkpoints / StrCat(kTemporary, name, "-", ::getpid());
   io::RemoveTree(temporary);
@@ -100,7 +100,7 @@ fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot) {
     io::MakeDirectories(temporary);
     WriteFiles(temporary, snapshot);
     Publish(temporary, checkpoints / name);
-    io::ReplaceLink(checkpoints / kLatest, name);
+    io::ReplaceLink(checkpoints / runs::kLatest, name);
   } catch (const fs::filesystem_error& error) {
     io::RemoveTree(temporary);
     Fail("[checkpoint] cannot save ", (checkpoints / name).string(), ": ", error.code().message());
@@ -113,15 +113,15 @@ fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot) {
 
 void PruneCheckpoints(const fs::path& run, int64_t keep_last, int64_t keep_every) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(run / kCheckpoints, ignored)) {
+  for (const auto& entry : fs::directory_iterator(run / runs::kCheckpoints, ignored)) {
     if (entry.path().filename().string().starts_with(kTemporary)) io::RemoveTree(entry.path());
   }
-  const auto found = ListCheckpoints(run);
+  const auto found = runs::ListCheckpoints(run);
   for (size_t i = 0; i + static_cast<size_t>(keep_last) < found.size(); ++i) {
     const auto& [step, path] = found[i];
     if (keep_every > 0 && step % keep_every == 0) continue;
     // Out of sight first: a removal that is interrupted leaves no half checkpoint under its name.
-    const fs::path doomed = run / kCheckpoints / StrCat(kTemporary, "removed-", step);
+    const fs::path doomed = run / runs::kCheckpoints / StrCat(kTemporary, "removed-", step);
     fs::rename(path, doomed, ignored);
     io::RemoveTree(doomed);
   }

@@ -73,7 +73,7 @@ TEST_F(Faults, EveryFailingCallLeavesAValidCheckpoint) {
     if (fault.error == io::kShortWrite) {
       EXPECT_EQ(Files(run / "checkpoints/step-2"), after);
     }
-    const std::vector<fs::path> candidates = ResumeCandidates(run);
+    const std::vector<fs::path> candidates = runs::ResumeCandidates(run);
     ASSERT_FALSE(candidates.empty());
     EXPECT_NO_THROW(ReadTrainerState(candidates.front()));
     PruneCheckpoints(run, 9, 0);
@@ -100,7 +100,7 @@ TEST_F(Faults, AFullDiskAtTheEndIsAnErrorThatNamesTheNewestCheckpoint) {
   const io::ScopedWriteCalls scope(calls);
   const std::string message = io::ErrorOf([&] { Run("full", 3); });
   EXPECT_TRUE(io::Says(message, {"No space left", "not saved", "the newest is"}));
-  EXPECT_NO_THROW(ReadTrainerState(ResumeCandidates(dir_ / "full").front()));
+  EXPECT_NO_THROW(ReadTrainerState(runs::ResumeCandidates(dir_ / "full").front()));
 }
 
 // Writes that take their time.
@@ -151,7 +151,7 @@ TEST_F(Faults, ADamagedCheckpointIsPassedOverForTheOneBefore) {
   request_.config.train.keep_last = 9;
   const TrainResult whole = Run("run", 4);
   fs::resize_file(dir_ / "run/checkpoints/step-12/optimizer.safetensors", 100);
-  const TrainResult again = Run("run", 4, ResumeCandidates(dir_ / "run"));
+  const TrainResult again = Run("run", 4, runs::ResumeCandidates(dir_ / "run"));
   EXPECT_EQ(again.step, 12);
   EXPECT_EQ(again.tokens, 12 * 128);
   EXPECT_EQ(again.loss, whole.loss);
@@ -161,7 +161,7 @@ TEST_F(Faults, ADamagedCheckpointIsPassedOverForTheOneBefore) {
   for (const char* step : {"step-4", "step-8", "step-12"}) {
     fs::resize_file(dir_ / "run/checkpoints" / step / "model.safetensors", 100);
   }
-  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("run", 4, ResumeCandidates(dir_ / "run")); }),
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("run", 4, runs::ResumeCandidates(dir_ / "run")); }),
                        {"step-12", "damaged", "no older checkpoint"}));
 }
 
@@ -240,7 +240,7 @@ TEST_F(Spikes, RollBackAndGoAroundAndResumeBitForBit) {
     fs::remove_all(dir_ / "parts");
     fs::create_directories(dir_ / "parts/checkpoints");
     fs::copy(dir_ / "whole/checkpoints" / name, dir_ / "parts/checkpoints" / name);
-    const TrainResult parts = Run("parts", 10, ResumeCandidates(dir_ / "parts"));
+    const TrainResult parts = Run("parts", 10, runs::ResumeCandidates(dir_ / "parts"));
     EXPECT_EQ(parts.rollbacks, whole.rollbacks) << name;
     EXPECT_EQ(Weights(parts.checkpoint), Weights(whole.checkpoint)) << name;
   }
@@ -254,7 +254,7 @@ TEST_F(Faults, ADirectoryThatBecomesUnwritableKeepsItsCheckpoint) {
   const io::ScopedWriteCalls scope(calls);
   const std::string message = io::ErrorOf([&] { SaveCheckpoint(dir_ / "run", SnapshotOf(*session)); });
   EXPECT_TRUE(io::Says(message, {"Permission denied", "run/checkpoints"}));
-  EXPECT_EQ(ReadTrainerState(ResumeCandidates(dir_ / "run").front()).step, 1);
+  EXPECT_EQ(ReadTrainerState(runs::ResumeCandidates(dir_ / "run").front()).step, 1);
 }
 
 TEST_F(Faults, TheRuntimeIsToldOfDamagedWeights) {

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "train/format.h"
+#include "base/format.h"
 
 namespace lattice::train {
 namespace {

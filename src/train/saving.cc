@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "train/format.h"
+#include "base/format.h"
 
 namespace lattice::train {
 namespace {

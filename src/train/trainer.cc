@@ -10,17 +10,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/format.h"
+#include "base/stop_signal.h"
 #include "io/directory_lock.h"
 #include "io/file.h"
 #include "model/tensors.h"
-#include "train/format.h"
-#include "train/metrics.h"
+#include "runs/metrics_log.h"
+#include "runs/report.h"
+#include "runs/run_directory.h"
 #include "train/progress.h"
-#include "train/report.h"
-#include "train/run_directory.h"
 #include "train/saving.h"
 #include "train/session.h"
-#include "train/stop_signal.h"
 
 namespace lattice::train {
 namespace {
@@ -68,13 +68,13 @@ class Run {
             [this] { return !result_.stopped && stop_.requested(); }) {
     if (!request.checkpoints.empty()) Resume();
     if (complete_) return;
-    metrics_.emplace(request.run / kMetricsFile, session_.state().step);
+    metrics_.emplace(request.run / runs::kMetricsFile, session_.state().step);
     earlier_seconds_ = session_.state().elapsed;
   }
 
   TrainResult ToTheEnd() {
     if (complete_) return result_;
-    io::WriteFileAtomic(request_.run / kConfigToml, model::ToToml(session_.config()));
+    io::WriteFileAtomic(request_.run / runs::kConfigToml, model::ToToml(session_.config()));
     Announce();
     const int64_t steps = session_.config().train.steps;
     while (session_.state().step < steps && !stop_.requested()) {
@@ -111,7 +111,7 @@ class Run {
       progress_.Line(complete);
       return;
     }
-    for (const std::string& name : SetAsideNewer(request_.run, saved.step)) {
+    for (const std::string& name : runs::SetAsideNewer(request_.run, saved.step)) {
       progress_.Line(
           StrCat("note: ", name, " is newer than where the run goes on and is now ", name, ".aside"));
     }
@@ -122,7 +122,7 @@ class Run {
     }
     // A checkpoint of another run is not one of this.
     const bool own =
-        std::filesystem::equivalent(checkpoint.parent_path(), request_.run / kCheckpoints, ignored_);
+        std::filesystem::equivalent(checkpoint.parent_path(), request_.run / runs::kCheckpoints, ignored_);
     if (own) saving_.SetNewest(checkpoint, saved.step);
   }
 
@@ -231,7 +231,7 @@ class Run {
           "still finite. "
           "Lower train.lr, raise train.warmup, or set train.precision=fp32, and resume from an earlier "
           "checkpoint in ",
-          (request_.run / kCheckpoints).string());
+          (request_.run / runs::kCheckpoints).string());
     if (step.spike && session_.config().train.spike == model::SpikePolicy::kRollback) RollBack();
   }
 
@@ -278,7 +278,7 @@ class Run {
   // A by-product: a page that cannot be written is no reason to stop.
   void DrawReport() const {
     try {
-      WriteReport({request_.run}, request_.run / kReportFile);
+      runs::WriteReport({request_.run}, request_.run / runs::kReportFile);
     } catch (const Error&) {
     }
   }
@@ -313,7 +313,7 @@ class Run {
   StopSignal stop_;
   std::error_code ignored_;
   Saving saving_;
-  std::optional<MetricsLog> metrics_;
+  std::optional<runs::MetricsLog> metrics_;
   Stopwatch watch_;
   double earlier_seconds_ = 0;
   double smooth_loss_ = 0, smooth_bits_ = 0, smooth_rate_ = 0;

@@ -88,7 +88,7 @@ TEST_F(TrainerTest, KeepsTheNewestAndTheMarkedCheckpoints) {
   request_.config.train.keep_every = 4;
   Run("run", 2);
   std::vector<int64_t> steps;
-  for (const auto& [step, path] : ListCheckpoints(dir_ / "run")) steps.push_back(step);
+  for (const auto& [step, path] : runs::ListCheckpoints(dir_ / "run")) steps.push_back(step);
   EXPECT_EQ(steps, (std::vector<int64_t>{4, 8, 12}));
 }
 

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "io/file.h"
 #include "io/testing.h"
-#include "train/run_directory.h"
+#include "runs/run_directory.h"
 #include "train/trainer.h"
 
 namespace lattice::train {

@@ -1,0 +1,35 @@
+// Line charts as SVG, alone in a file: readable on light and on dark ground.
+#ifndef LATTICE_PLOT_SVG_FIGURE_H_
+#define LATTICE_PLOT_SVG_FIGURE_H_
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lattice::plot {
+
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points = {};  // x ascending
+  std::vector<std::pair<double, double>> ranges = {};  // lowest and highest y of each point, or empty
+  std::optional<size_t> colour = {};                   // one of svg_parts.h; else by the order of names
+};
+
+struct Panel {
+  std::string title = {};
+  std::string x_label = {};
+  std::string y_label = {};
+  bool log_x = false;              // ticks at powers of two
+  bool zero_to_one = false;        // the y axis; else what the points need
+  std::vector<Curve> series = {};  // the same name looks the same in every panel
+};
+
+// The panels in rows of up to three, one legend below. Names of one colour differ by their dashes. Points
+// that are not finite are left out.
+std::string SvgFigure(const std::string& title, std::span<const Panel> panels);
+
+}  // namespace lattice::plot
+
+#endif  // LATTICE_PLOT_SVG_FIGURE_H_

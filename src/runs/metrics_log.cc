@@ -1,0 +1,67 @@
+#include "runs/metrics_log.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/json.h"
+
+namespace lattice::runs {
+namespace {
+
+bool BelongsTo(const std::string& line, int64_t last_step) {
+  const nlohmann::json value = io::ParseJsonLine(line);
+  return value.is_object() && value.contains("step") && value["step"].is_number_integer() &&
+         value["step"].get<int64_t>() <= last_step;
+}
+
+std::string KeptLines(const std::filesystem::path& path, int64_t last_step) {
+  std::string kept, line;
+  if (!std::filesystem::exists(path)) return kept;
+  std::istringstream lines(io::ReadFile(path));
+  while (std::getline(lines, line)) {
+    if (BelongsTo(line, last_step)) kept += line + "\n";
+  }
+  return kept;
+}
+
+// Tags for TensorBoard: valid_loss becomes valid/loss, a list memory/novelty/layer_1 and on.
+std::vector<std::pair<std::string, double>> Scalars(const nlohmann::ordered_json& line) {
+  std::vector<std::pair<std::string, double>> scalars;
+  for (const auto& [key, value] : line.items()) {
+    if (key == "step") continue;
+    const bool valid = key.starts_with("valid_");
+    if (value.is_number()) {
+      scalars.emplace_back(valid ? "valid/" + key.substr(6) : "train/" + key, value.get<double>());
+    }
+    for (size_t i = 0; value.is_array() && i < value.size(); ++i) {
+      scalars.emplace_back(StrCat("memory/", key, "/layer_", i + 1), value[i].get<double>());
+    }
+  }
+  return scalars;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t last_step) {
+  io::WriteFileAtomic(path, KeptLines(path, last_step));
+  file_.open(path, std::ios::app);
+  Check(file_.is_open(), "[metrics] cannot write ", path.string());
+  events_.emplace(path.parent_path() / "tensorboard", last_step);
+}
+
+void MetricsLog::Write(const nlohmann::ordered_json& line) {
+  // After a full disk: a line of its own, so that only the cut one is lost.
+  file_.clear();
+  if (broken_) file_ << "\n";
+  file_ << line.dump() << std::endl;
+  broken_ = !file_.good();
+  const auto step = line["step"].get<int64_t>();
+  if (line.contains("rolled_back_from")) return events_->Restart(step);
+  const std::vector<std::pair<std::string, double>> scalars = Scalars(line);
+  if (!scalars.empty()) events_->Write(step, scalars);
+}
+
+}  // namespace lattice::runs

@@ -1,0 +1,23 @@
+// report.html: what happened in one or several runs, on one page that needs nothing but itself.
+#ifndef LATTICE_RUNS_REPORT_H_
+#define LATTICE_RUNS_REPORT_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runs/run_metrics.h"
+
+namespace lattice::runs {
+
+// The page. One run: the memory's figures layer by layer; several: one colour a run, layers averaged.
+std::string ReportHtml(const std::vector<RunMetrics>& runs);
+
+// Reads the runs' metrics and writes the page atomically. Throws Error.
+void WriteReport(const std::vector<std::filesystem::path>& runs, const std::filesystem::path& file);
+
+inline constexpr std::string_view kReportFile = "report.html";
+
+}  // namespace lattice::runs
+
+#endif  // LATTICE_RUNS_REPORT_H_
