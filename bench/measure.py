@@ -128,11 +128,11 @@ def parse(parser):
 
 
 class Runner:
-    """A bench of build/release/bin/lattice-run: `forwarded` are its options and what they say, `quick` their values
+    """A bench program of build/release/bin: `forwarded` are its options and what they say, `quick` their values
     with --quick, `config` the configuration without --config or --model."""
 
-    def __init__(self, subcommand, config, forwarded, quick):
-        self.subcommand, self.config, self.forwarded, self.quick = subcommand, config, forwarded, quick
+    def __init__(self, program, config, forwarded, quick):
+        self.program, self.config, self.forwarded, self.quick = subcommand, config, forwarded, quick
 
     def add_options(self, parser):
         parser.add_argument("--config", help=f"untrained model of this configuration (default configs/{self.config})")
@@ -147,8 +147,7 @@ class Runner:
             values = {name: value or self.quick.get(name) for name, value in values.items()}
         if not options.model and not options.config:
             values["config"] = str(ROOT / "configs" / self.config)
-        command = [ROOT / "build" / "release" / "bin" / "lattice-run", self.subcommand, "--threads",
-                   str(options.threads), "--json", *more]
+        command = [ROOT / "build" / "release" / "bin" / self.program, "--threads", str(options.threads), "--json", *more]
         command += [word for name, value in values.items() if value for word in (f"--{name}", value)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:

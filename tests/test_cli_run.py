@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 
 import pytest
 from cli_program import ROOT, ok, run, train, write_text
@@ -70,8 +71,9 @@ def test_damaged_int8_checkpoints_are_refused(model, tmp_path):
 
 
 def test_bench_reports_every_figure():
-    result = runner("bench", "--config", "configs/tiny.toml", "--seconds", 0, "--contexts", "0,64", "--batch", "1,3",
-                    "--format", "int8", "--threads", 1, "--json")
+    command = [sys.executable, ROOT / "bench" / "decode" / "bench.py", "--config", "configs/tiny.toml", "--seconds", "0",
+               "--contexts", "0,64", "--batch", "1,3", "--format", "int8", "--threads", "1", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert result.returncode == 0, result.stderr
     figures = json.loads(result.stdout)["formats"][0]
     assert set(figures["decode_tokens_per_second_by_context"]) == {"0", "64"}

@@ -1,6 +1,6 @@
 """Decoding, batches and prompts of the runtime: ./lattice bench decode.
 
-Runs build/release/bin/lattice-run bench: tokens/s behind contexts of several lengths, with several sessions at once
+Runs build/release/bin/lattice_bench_decode: tokens/s behind contexts of several lengths, with several sessions at once
 and of a prompt, beside this machine's read bandwidth and the rate of its matrix products. Without --model the weights
 are untrained: they take the same time. A long context is read first, at the speed of a prompt.
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import measure  # noqa: E402  (needs the path)
 
-RUNNER = measure.Runner("bench", "110m.toml", {
+RUNNER = measure.Runner("lattice_bench_decode", "110m.toml", {
     "format": "comma-separated: float32,bf16,int8",
     "contexts": "tokens read before decoding, ascending (default 0,1024,32768)",
     "batch": "sessions decoded together (default 1,2,4,8,16,32,64)",

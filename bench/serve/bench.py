@@ -1,6 +1,6 @@
 """The server under load: ./lattice bench serve.
 
-Runs build/release/bin/lattice-run serve-bench, a server and its clients in one process on loopback: many streams at
+Runs build/release/bin/lattice_bench_serve, a server and its clients in one process on loopback: many streams at
 once, four times as many clients as places, idle sessions, and with --soak the memory in the course of time. Without
 --model the weights are untrained: they take the same time.
 """
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import measure  # noqa: E402  (needs the path)
 
-RUNNER = measure.Runner("serve-bench", "tiny.toml", {
+RUNNER = measure.Runner("lattice_bench_serve", "tiny.toml", {
     "streams": "streams at the same time (default 200)",
     "tokens": "tokens of an answer (default 32)",
     "prompt": "tokens of a prompt (default 64)",

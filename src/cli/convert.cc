@@ -6,11 +6,12 @@
 
 #include "base/format.h"
 #include "cli/command.h"
+#include "cli/open_model.h"
 #include "io/directory.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
 #include "runs/run_directory.h"
-#include "runtime/weights.h"
+#include "runtime/model_parts.h"
 #include "text/tokenizer.h"
 
 namespace lattice::cli {
@@ -41,17 +42,17 @@ int Convert(const ConvertFlags& options) {
         StrCat("--out: ", to.string(),
                " exists already; choose another directory, or pass --force to replace the model in it"));
   }
-  model::VerifyChecksum(from / model::kConfigFile);
-  const model::ModelConfig config = model::ReadModelConfig(from);
-  const runtime::Weights weights(config, from / model::kWeightsFile, format);
+  const OpenedModel opened = OpenModel(options.model, {.format = format});
   io::MakeDirectories(to);
-  runtime::WriteWeights(config, weights, to / model::kWeightsFile);
-  io::WriteFileAtomic(to / model::kConfigFile, model::ModelToJson(config, TorchName(format)));
-  text::SaveTokenizer(*text::OpenTokenizer(from.string()), to);
+  runtime::WriteWeights(opened.model->config(), opened.model->parts().weights, to / model::kWeightsFile);
+  io::WriteFileAtomic(to / model::kConfigFile, model::ModelToJson(opened.model->config(), TorchName(format)));
+  text::SaveTokenizer(*opened.tokenizer, to);
   const auto size = [](const fs::path& directory) {
     return BytesText(static_cast<int64_t>(fs::file_size(directory / model::kWeightsFile)));
   };
-  std::cout << to.string() << ": " << size(to) << " (was " << size(from) << ")\n";
+  std::cout << to.string() << ": " << size(to);
+  if (!opened.foreign) std::cout << " (was " << size(from) << ")";  // others may have several files
+  std::cout << "\n";
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/demo_recall.h"
 #include "cli/next_steps.h"
 #include "cli/novels.h"
+#include "cli/open_model.h"
 #include "model/config.h"
 #include "model/tensors.h"
 #include "runs/run_directory.h"
@@ -64,9 +65,9 @@ void ShowSample(const fs::path& run, int64_t tokens) {
   runtime::GenerationOptions options;
   options.tokens = tokens;
   options.sampler = {.temperature = 0.7, .top_k = 0, .top_p = 0.95};
-  runtime::Generator(runs::FindCheckpoint(run), 0).Generate(kPrompt, options, [](std::string_view text) {
-    std::cout << text << std::flush;
-  });
+  OpenedModel opened = OpenModel(run.string());
+  runtime::Generator(opened.model, std::move(opened.tokenizer), 0)
+      .Generate(kPrompt, options, [](std::string_view text) { std::cout << text << std::flush; });
   std::cout << "\n";
 }
 

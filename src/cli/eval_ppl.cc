@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "cli/eval.h"
-#include "cli/evaluated_model.h"
+#include "cli/open_model.h"
 #include "cli/progress_bar.h"
 #include "data/corpus.h"
 #include "data/token_bytes.h"
@@ -122,7 +122,7 @@ std::string Figure(const std::string& mixer, const std::vector<eval::PerplexityR
 }
 
 int EvalPpl(const EvalPplFlags& options) {
-  const EvaluatedModel model = OpenEvaluatedModel(options.model, options.tokenizer);
+  const OpenedModel model = OpenModel(options.model, {.tokenizer = options.tokenizer});
   const bool shards = data::IsTokenStore(options.data);
   const std::vector<int32_t> tokens =
       shards ? ReadShards(options, *model.tokenizer) : ReadText(options, *model.tokenizer);

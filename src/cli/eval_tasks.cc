@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "cli/eval.h"
-#include "cli/evaluated_model.h"
+#include "cli/open_model.h"
 #include "cli/progress_bar.h"
 #include "eval/run_task.h"
 #include "io/file.h"
@@ -64,7 +64,7 @@ std::vector<Job> ChooseTasks(const EvalTasksFlags& options) {
 }
 
 // auto: models of this project read texts without a first token of their own; those of LLaMA's kind have one.
-bool AddsBos(const EvalTasksFlags& options, const EvaluatedModel& model) {
+bool AddsBos(const EvalTasksFlags& options, const OpenedModel& model) {
   if (options.add_bos != "auto") return options.add_bos == "true";
   return model.foreign && model.tokenizer->special().bos >= 0;
 }
@@ -111,7 +111,7 @@ void PrintTable(const nlohmann::ordered_json& results) {
 // theirs.
 class TaskRunner {
  public:
-  TaskRunner(const EvalTasksFlags& options, const EvaluatedModel& model)
+  TaskRunner(const EvalTasksFlags& options, const OpenedModel& model)
       : options_(options), model_(model), scorer_(model.model, Likelihoods(options)) {
     if (!options.dump.empty()) dump_ = std::make_unique<io::AtomicFile>(options.dump);
   }
@@ -172,7 +172,7 @@ class TaskRunner {
   }
 
   const EvalTasksFlags& options_;
-  const EvaluatedModel& model_;
+  const OpenedModel& model_;
   eval::LikelihoodScorer scorer_;
   std::unique_ptr<io::AtomicFile> dump_;
   nlohmann::ordered_json results_ = nlohmann::ordered_json::object();
@@ -181,7 +181,7 @@ class TaskRunner {
 
 int EvalTasks(const EvalTasksFlags& options) {
   const std::vector<Job> jobs = ChooseTasks(options);
-  const EvaluatedModel model = OpenEvaluatedModel(options.model, options.tokenizer);
+  const OpenedModel model = OpenModel(options.model, {.tokenizer = options.tokenizer});
   TaskRunner runner(options, model);
   for (const Job& job : jobs) runner.Run(job);
   return runner.Finish();

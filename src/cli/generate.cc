@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "cli/between.h"
 #include "cli/command.h"
-#include "runs/run_directory.h"
+#include "cli/open_model.h"
 #include "runtime/generator.h"
 
 namespace lattice::cli {
@@ -35,7 +35,8 @@ void ShowPrompt(const std::string& prompt) {
 
 int Generate(const GenerateFlags& options) {
   const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
-  runtime::Generator generator(runs::FindCheckpoint(options.model), options.threads);
+  OpenedModel opened = OpenModel(options.model);
+  runtime::Generator generator(opened.model, std::move(opened.tokenizer), options.threads);
   if (options.prompt != "-") ShowPrompt(prompt);
   const runtime::GenerationFigures figures = generator.Generate(
       prompt, options.generation, [](std::string_view text) { std::cout << text << std::flush; });

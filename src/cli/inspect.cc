@@ -10,11 +10,10 @@
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/inspect_memory.h"
-#include "model/checkpoint.h"
+#include "cli/open_model.h"
 #include "model/config.h"
 #include "model/cost.h"
 #include "model/tensors.h"
-#include "runs/run_directory.h"
 #include "text/tokenizer.h"
 
 namespace lattice::cli {
@@ -44,14 +43,8 @@ Subject FromConfig(const InspectFlags& options) {
   });
 }
 
-// The weights must be those of the config.
 Subject FromCheckpoint(const InspectFlags& options) {
-  const std::filesystem::path checkpoint = runs::FindCheckpoint(options.model);
-  for (const std::string_view name : {model::kConfigFile, model::kWeightsFile})
-    model::VerifyChecksum(checkpoint / name);
-  const model::ModelConfig config = model::ReadModelConfig(checkpoint);
-  model::CheckWeights(config, io::Safetensors(checkpoint / model::kWeightsFile));
-  return {config, options.context > 0 ? options.context : 2048};
+  return {OpenConfig(options.model), options.context > 0 ? options.context : 2048};
 }
 
 // Parameters by part, in the order of the parts.

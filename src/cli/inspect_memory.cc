@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "cli/evaluated_model.h"
+#include "cli/open_model.h"
 #include "eval/microscope_page.h"
 #include "io/file.h"
 #include "text/stream_decoder.h"
@@ -76,7 +76,7 @@ void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string
 }  // namespace
 
 int InspectMemory(const MemoryOptions& options) {
-  const EvaluatedModel model = OpenEvaluatedModel(options.model, options.tokenizer);
+  const OpenedModel model = OpenModel(options.model, {.tokenizer = options.tokenizer});
   std::string text = options.text;
   if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
   std::vector<int32_t> tokens = model.tokenizer->Encode(text);

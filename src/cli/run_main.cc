@@ -15,10 +15,8 @@ int main(int argc, char** argv) {
   lattice::cli::Chosen chosen;
   lattice::cli::AddGenerate(app, chosen);
   lattice::cli::AddServe(app, chosen);
-  lattice::cli::AddServeBench(app, chosen);
   lattice::cli::AddEval(app, chosen);
   lattice::cli::AddInspect(app, chosen);
   lattice::cli::AddConvert(app, chosen);
-  lattice::cli::AddDecodeBench(app, chosen);
   return lattice::cli::RunProgram(app, chosen, argc, argv);
 }

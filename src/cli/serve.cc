@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "cli/between.h"
 #include "cli/command.h"
-#include "cli/evaluated_model.h"
+#include "cli/open_model.h"
 #include "server/api/security.h"
 #include "server/server.h"
 #include "text/utf8.h"
@@ -64,7 +64,7 @@ int Serve(ServeFlags options) {
   options.server.api.job = std::chrono::seconds(options.request_seconds);
   options.server.grace = std::chrono::seconds(options.grace_seconds);
   AsUsage([&] { server::CheckOptions(options.server); });
-  EvaluatedModel opened = OpenEvaluatedModel(options.model, options.tokenizer);
+  OpenedModel opened = OpenModel(options.model, {.tokenizer = options.tokenizer});
   server::ServedModel served{name, opened.model, std::move(opened.tokenizer), std::time(nullptr)};
   server::Server server(std::move(served), options.server);
   const int port = server.Start();

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // For the commands that are proposed at the end.
-constexpr const char* kPrompt = "It was";
+constexpr const char* kExamplePrompt = "It was";
 
 struct TrainFlags {
   std::string config;
@@ -99,7 +99,7 @@ int Train(const TrainFlags& options) {
   if (result.stopped) return 0;
   if (result.held_out == 0)
     std::cout << "warning: no text was held out, so there is no validation loss (--valid TEXT)\n";
-  std::cout << "\nNext:\n" << NextSteps(request.run, kPrompt);
+  std::cout << "\nNext:\n" << NextSteps(request.run, kExamplePrompt);
   return 0;
 }
 

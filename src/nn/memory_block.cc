@@ -176,7 +176,7 @@ class MemoryBlock : public Block {
       result = RecurWith(memory_, q, k, written, WithShrinkage(gates.gates, q), initial);
     }
     if (state != nullptr) state->memory = std::get<1>(result).detach();
-    if (std::vector<MemoryTrace>* traces = ProbeScope::active()) {
+    if (std::vector<MemoryInputs>* traces = ProbeScope::active()) {
       const auto tensor = [](const std::optional<at::Tensor>& x) { return x.value_or(at::Tensor()); };
       traces->push_back({k, v, tensor(gate(GateRole::kWrite)), tensor(gate(GateRole::kForget)),
                          tensor(initial), std::get<1>(result)});

@@ -3,12 +3,12 @@
 namespace lattice::nn {
 namespace {
 
-thread_local std::vector<MemoryTrace>* current = nullptr;
+thread_local std::vector<MemoryInputs>* current = nullptr;
 
 }  // namespace
 
-ProbeScope::ProbeScope(std::vector<MemoryTrace>& traces) { current = &traces; }
+ProbeScope::ProbeScope(std::vector<MemoryInputs>& traces) { current = &traces; }
 ProbeScope::~ProbeScope() { current = nullptr; }
-std::vector<MemoryTrace>* ProbeScope::active() { return current; }
+std::vector<MemoryInputs>* ProbeScope::active() { return current; }
 
 }  // namespace lattice::nn

@@ -9,7 +9,7 @@
 namespace lattice::nn {
 
 // What went into one layer's memory, and the state it ended with. Undefined: the mixer has no such tensor.
-struct MemoryTrace {
+struct MemoryInputs {
   at::Tensor k, v;         // [B,T,H,M], [B,T,H,D]
   at::Tensor gamma, mu;    // [B,T,H]; mu may be per slot
   at::Tensor initial;      // [B,H,M,D]
@@ -20,13 +20,13 @@ struct MemoryTrace {
 // the layers. The tensors are shared, not copied. Not nested.
 class ProbeScope {
  public:
-  explicit ProbeScope(std::vector<MemoryTrace>& traces);
+  explicit ProbeScope(std::vector<MemoryInputs>& traces);
   ~ProbeScope();
   ProbeScope(const ProbeScope&) = delete;
   ProbeScope& operator=(const ProbeScope&) = delete;
 
   // Where to append, or null when nobody looks.
-  static std::vector<MemoryTrace>* active();
+  static std::vector<MemoryInputs>* active();
 };
 
 }  // namespace lattice::nn

@@ -45,8 +45,8 @@ model::Config ConfigOf(const RecallPoint& point) {
   config.train.weight_decay = 0.1;
   config.train.seq_len = point.task.length;
   config.train.batch_tokens = point.batch * point.task.length;
-  config.train.precision = ResolvePrecision(model::Precision::kAuto);
-  config.train.micro_batch = ChooseMicroBatch(config);
+  config.train.precision = train::ResolvePrecision(model::Precision::kAuto);
+  config.train.micro_batch = train::ChooseMicroBatch(config);
   return config;
 }
 
@@ -143,7 +143,7 @@ class RecallTrainer {
     const double norm = optimizer_.GradientNorm();
     Check(std::isfinite(loss) && std::isfinite(norm), "[mqar] ", point_.Name(), ": the loss of step ",
           report_.step, " is not finite; use a smaller learning rate");
-    optimizer_.Step(LearningRate(config_.train, report_.step), norm);
+    optimizer_.Step(train::LearningRate(config_.train, report_.step), norm);
     optimizer_.ZeroGradients();
     ++report_.step;
   }
@@ -169,7 +169,7 @@ class RecallTrainer {
   void Save() {
     io::MakeDirectories(directory_);
     model_.SaveWeights(FileOf("model"));
-    WriteTensors(FileOf("moments"), optimizer_.Moments());
+    train::WriteTensors(FileOf("moments"), optimizer_.Moments());
     io::WriteSealedJson(directory_ / kStateFile, {{"settings", point_.Settings()},
                                                   {"epoch", report_.epoch},
                                                   {"step", report_.step},
@@ -203,7 +203,7 @@ class RecallTrainer {
   model::Config config_;
   MqarGenerator training_, validation_;
   nn::LanguageModel model_;
-  AdamW optimizer_;
+  train::AdamW optimizer_;
   RecallReport report_;
 };
 

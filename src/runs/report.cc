@@ -5,6 +5,7 @@
 #include "io/file.h"
 #include "plot/chart.h"
 #include "plot/page.h"
+#include "text/markup.h"
 
 namespace lattice::runs {
 namespace {

@@ -75,7 +75,7 @@ TEST(Report, NamesWhatIsNoRun) {
   EXPECT_TRUE(io::Says(io::ErrorOf([&] { ReadRunMetrics(dir.path()); }), {"holds no metrics"}));
 }
 
-TEST(plot::Chart, LabelsTicksWithTheDigitsTheyNeed) {
+TEST(Chart, LabelsTicksWithTheDigitsTheyNeed) {
   EXPECT_EQ(plot::ChartHtml({"Loss", "", {{"a", "red", {}}}}), "");
   for (const auto& [value, step, label] :
        std::vector<std::tuple<double, double, std::string>>{{1.015, 0.005, "1.015"},

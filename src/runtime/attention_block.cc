@@ -21,13 +21,13 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
       Rotate(k + row * width, row, dim);
     }
   });
-  for (const Segment& s : segments_) {
+  for (const SessionRows& s : segments_) {
     std::vector<float>&keys = s.state->keys[static_cast<size_t>(layer)],
     &values = s.state->values[static_cast<size_t>(layer)];
     keys.insert(keys.end(), k + s.first * width, k + (s.first + s.count) * width);
     values.insert(values.end(), v + s.first * width, v + (s.first + s.count) * width);
   }
-  for (const Segment& s : segments_) {
+  for (const SessionRows& s : segments_) {
     const float* keys = s.state->keys[static_cast<size_t>(layer)].data();
     const float* values = s.state->values[static_cast<size_t>(layer)].data();
     threads_.For(s.count * heads, 1, [&](int64_t first, int64_t last) {

@@ -41,7 +41,7 @@ struct Engine::Work {
   std::vector<int64_t> begins;  // of each feed in rows of logits, and the end
   std::vector<float> logits;
 
-  std::vector<Segment> segments;
+  std::vector<SessionRows> segments;
   std::vector<int32_t> tokens;
   std::vector<int64_t> wanted;  // rows of the pass
   int64_t done = 0;             // rows of logits

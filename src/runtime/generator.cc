@@ -19,11 +19,11 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 struct Generator::Parts {
-  Parts(const std::filesystem::path& checkpoint, int threads)
-      : tokenizer(text::OpenTokenizer(checkpoint.string())), engine(Model::Load(checkpoint), threads) {
+  Parts(std::shared_ptr<const Model> model, std::shared_ptr<const text::Tokenizer> its_tokenizer, int threads)
+      : tokenizer(std::move(its_tokenizer)), engine(std::move(model), threads) {
     const int64_t known = engine.model().config().vocab_size;
-    Check(tokenizer->vocab_size() <= known, "[generate] the tokenizer in ", checkpoint.string(), " has ",
-          tokenizer->vocab_size(), " ids but the model knows ", known, "; they do not belong together");
+    Check(tokenizer->vocab_size() <= known, "[generate] the tokenizer has ", tokenizer->vocab_size(),
+          " ids but the model knows ", known, "; they do not belong together");
   }
 
   // Logits behind the last of `ids`; the model may know more ids than the tokenizer, for a round size.
@@ -31,12 +31,13 @@ struct Generator::Parts {
     return engine.Append(session, ids).first(static_cast<size_t>(tokenizer->vocab_size()));
   }
 
-  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
   Engine engine;
 };
 
-Generator::Generator(const std::filesystem::path& checkpoint, int threads)
-    : parts_(std::make_unique<Parts>(checkpoint, threads)) {}
+Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const text::Tokenizer> tokenizer,
+                     int threads)
+    : parts_(std::make_unique<Parts>(std::move(model), std::move(tokenizer), threads)) {}
 
 Generator::~Generator() = default;
 

@@ -3,12 +3,13 @@
 #define LATTICE_RUNTIME_GENERATOR_H_
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string_view>
 
+#include "runtime/model.h"
 #include "runtime/sampler.h"
+#include "text/tokenizer.h"
 
 namespace lattice::runtime {
 
@@ -28,9 +29,9 @@ struct GenerationFigures {
 // every token is one step of the recurrence.
 class Generator {
  public:
-  // A checkpoint with its tokenizer. Throws Error when it is damaged or of another kind, or when the
-  // tokenizer does not belong to the model. `threads` 0: one per core.
-  Generator(const std::filesystem::path& checkpoint, int threads);
+  // A model with its tokenizer, which has no ids that the model does not know. `threads` 0: one per core.
+  Generator(std::shared_ptr<const Model> model, std::shared_ptr<const text::Tokenizer> tokenizer,
+            int threads);
   ~Generator();
 
   // Hands pieces of text to `show` as they are certain: whole UTF-8 characters, always. Ends at the

@@ -62,12 +62,13 @@ class LlamaFiles {
     for (const auto& [file, tensors] : files_) {
       if (tensors.Has(name)) return tensors.Get(name);
     }
-    Fail("[eval] ", directory_.string(), ": the tensor \"", name, "\" is missing; is the download complete?");
+    Fail("[llama] ", directory_.string(), ": the tensor \"", name,
+         "\" is missing; is the download complete?");
   }
 
  private:
   void Open(const std::string& file) {
-    Check(fs::path(file).filename() == file, "[eval] ", (directory_ / kIndex).string(), " names the file \"",
+    Check(fs::path(file).filename() == file, "[llama] ", (directory_ / kIndex).string(), " names the file \"",
           file, "\", which is not in its own directory");
     if (!files_.contains(file)) files_.emplace(file, io::Safetensors(directory_ / file));
   }
@@ -112,7 +113,7 @@ model::ModelConfig LlamaConfig(const fs::path& directory) {
   return out;
 }
 
-std::shared_ptr<const Model> LoadLlama(const fs::path& directory) {
+std::shared_ptr<const Model> LoadLlama(const fs::path& directory, WeightFormat format) {
   const model::ModelConfig config = LlamaConfig(directory);
   const int64_t repeat = config.heads / KeyHeads(ReadConfig(directory));
   const LlamaFiles files(directory);
@@ -124,7 +125,7 @@ std::shared_ptr<const Model> LoadLlama(const fs::path& directory) {
         const io::TensorView& tensor = files.Get(TheirName(info.name));
         std::vector<int64_t> expected = info.shape;
         expected[0] /= times;
-        Check(tensor.shape == expected, "[eval] ", directory.string(), ": the tensor \"", tensor.name,
+        Check(tensor.shape == expected, "[llama] ", directory.string(), ": the tensor \"", tensor.name,
               "\" has the shape ", io::ShapeText(tensor.shape), "; expected ", io::ShapeText(expected));
         std::vector<float> values(out.size() / static_cast<size_t>(times));
         WidenTensor(tensor, values.data());
@@ -133,7 +134,7 @@ std::shared_ptr<const Model> LoadLlama(const fs::path& directory) {
           out[at] = times == 1 ? values[at]
                                : values[at / (block * static_cast<size_t>(times)) * block + at % block];
       },
-      WeightFormat::kF32);
+      format);
 }
 
 }  // namespace lattice::runtime

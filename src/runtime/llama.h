@@ -20,9 +20,9 @@ bool IsLlama(const std::filesystem::path& directory);
 model::ModelConfig LlamaConfig(const std::filesystem::path& directory);
 
 // Reads model.safetensors, or the files that model.safetensors.index.json names, of F32, BF16 or F16, into
-// float32. Keys and values shared by several heads are repeated. Sliding windows are read as full attention.
+// `format`. Keys and values shared by several heads are repeated. Sliding windows are read as full attention.
 // Throws Error that names the tensor when one is missing or of another shape.
-std::shared_ptr<const Model> LoadLlama(const std::filesystem::path& directory);
+std::shared_ptr<const Model> LoadLlama(const std::filesystem::path& directory, WeightFormat format);
 
 }  // namespace lattice::runtime
 

@@ -42,8 +42,8 @@ float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 template <typename Work, typename Done>
 void Pass::OverTiles(const Work& work, const Done& done) {
-  std::vector<std::pair<const Segment*, int64_t>> tiles;
-  for (const Segment& segment : segments_) {
+  std::vector<std::pair<const SessionRows*, int64_t>> tiles;
+  for (const SessionRows& segment : segments_) {
     for (int64_t tile = 0; tile * kTileRows < segment.count; ++tile) tiles.push_back({&segment, tile});
   }
   const auto count = static_cast<int64_t>(tiles.size());
@@ -56,7 +56,7 @@ void Pass::OverTiles(const Work& work, const Done& done) {
                    if (segment->count <= kTileRows) done(*segment);
                  }
                });
-  for (const Segment& segment : segments_) {
+  for (const SessionRows& segment : segments_) {
     if (segment.count > kTileRows) done(segment);
   }
 }
@@ -75,7 +75,7 @@ void Pass::Convolve(const ConvParts& conv, const float* x, const float* past, in
   kernels::ShortConvForward(p, y, tile, tile + 1);
 }
 
-void Pass::KeepTail(const Segment& segment, const float* x, int64_t channels, float* past) const {
+void Pass::KeepTail(const SessionRows& segment, const float* x, int64_t channels, float* past) const {
   const int64_t keep = config_.conv_width - 1, fresh = std::min(keep, segment.count);
   std::copy(past + fresh * channels, past + keep * channels, past);
   const float* last = x + (segment.first + segment.count - fresh) * channels;
@@ -111,12 +111,12 @@ void Pass::PreConvolve(const BlockParts& b, int64_t layer) {
   float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width);
   OverRows(rows_, [&](int64_t first, int64_t last) { NormStream(b.pre_norm, first, last, u); });
   TookUp();
-  const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.pre_conv; };
+  const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.pre_conv; };
   OverTiles(
-      [&](const Segment& s, int64_t tile) {
+      [&](const SessionRows& s, int64_t tile) {
         Convolve(b.pre_conv, u + s.first * width, past(s), s.count, tile, t + s.first * width);
       },
-      [&](const Segment& s) { KeepTail(s, u, width, past(s)); });
+      [&](const SessionRows& s) { KeepTail(s, u, width, past(s)); });
   AddToStream(t);
 }
 
@@ -124,8 +124,8 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
   const int64_t slots = config_.Slots(), width = config_.heads * slots;
   const float* qk = w_.qk.Get(0);
   float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width);
-  const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.conv_qk; };
-  const auto convolve = [&](const Segment& s, int64_t tile) {
+  const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.conv_qk; };
+  const auto convolve = [&](const SessionRows& s, int64_t tile) {
     const int64_t first = s.first + tile * kTileRows;
     const int64_t count = std::min(kTileRows, s.count - tile * kTileRows);
     for (const auto& [conv, out] : {std::pair{&b.conv_q, q}, {&b.conv_k, k}}) {
@@ -136,7 +136,7 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
       for (int64_t t = 0; rotated_ > 0 && t < count; ++t) Rotate(rows + t * width, first + t, slots);
     }
   };
-  OverTiles(convolve, [&](const Segment& s) { KeepTail(s, qk, width, past(s)); });
+  OverTiles(convolve, [&](const SessionRows& s) { KeepTail(s, qk, width, past(s)); });
 }
 
 void Pass::MakeValues(const BlockParts& b, int64_t layer) {
@@ -144,12 +144,12 @@ void Pass::MakeValues(const BlockParts& b, int64_t layer) {
   float* v = w_.v.Get(0);
   if (model_.memory->conv_v) {
     float* t = w_.t.Get(rows_ * width);
-    const auto past = [&](const Segment& s) { return LayerState(s, layer) + model_.layout.conv_v; };
+    const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.conv_v; };
     OverTiles(
-        [&](const Segment& s, int64_t tile) {
+        [&](const SessionRows& s, int64_t tile) {
           Convolve(b.conv_v, v + s.first * width, past(s), s.count, tile, t + s.first * width);
         },
-        [&](const Segment& s) { KeepTail(s, v, width, past(s)); });
+        [&](const SessionRows& s) { KeepTail(s, v, width, past(s)); });
     if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(t, rows_ * width);
     std::copy_n(t, rows_ * width, v);
   }

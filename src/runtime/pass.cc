@@ -10,9 +10,9 @@
 namespace lattice::runtime {
 
 Pass::Pass(const ModelParts& model, ThreadPool& threads, Workspace& workspace,
-           std::span<const Segment> segments)
+           std::span<const SessionRows> segments)
     : model_(model), config_(model.config), threads_(threads), w_(workspace), segments_(segments) {
-  for (const Segment& segment : segments) rows_ += segment.count;
+  for (const SessionRows& segment : segments) rows_ += segment.count;
 }
 
 void Pass::Run(std::span<const int32_t> tokens) {
@@ -35,7 +35,7 @@ void Pass::Run(std::span<const int32_t> tokens) {
   OverRows(rows_, [&](int64_t first, int64_t last) {
     kernels::AddTo(pending_ + first * width, (last - first) * width, x + first * width);
   });
-  for (const Segment& segment : segments_) segment.state->position += segment.count;
+  for (const SessionRows& segment : segments_) segment.state->position += segment.count;
 }
 
 void Pass::Logits(std::span<const int64_t> rows, float* out) {
@@ -143,7 +143,7 @@ void Pass::MakeRotations() {
   if (!attention && config_.rope_period == 0) return;
   rotated_ = (attention ? config_.HeadDim() : config_.Slots()) / 2;
   float *cos = w_.cos.Get(rows_ * rotated_), *sin = w_.sin.Get(rows_ * rotated_);
-  for (const Segment& segment : segments_) {
+  for (const SessionRows& segment : segments_) {
     for (int64_t t = 0; t < segment.count; ++t) {
       int64_t position = segment.state->position + t;
       if (!attention) position %= config_.rope_period;

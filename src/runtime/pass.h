@@ -15,7 +15,7 @@
 namespace lattice::runtime {
 
 // Consecutive rows of the pass that belong to one session.
-struct Segment {
+struct SessionRows {
   SequenceState* state = nullptr;
   int64_t first = 0, count = 0;
   StepObserver* observer = nullptr;  // or null
@@ -62,7 +62,8 @@ struct Projection {
 
 class Pass {
  public:
-  Pass(const ModelParts& model, ThreadPool& threads, Workspace& workspace, std::span<const Segment> segments);
+  Pass(const ModelParts& model, ThreadPool& threads, Workspace& workspace,
+       std::span<const SessionRows> segments);
 
   // Embedding, then all blocks. tokens [rows].
   void Run(std::span<const int32_t> tokens);
@@ -137,8 +138,8 @@ class Pass {
   void Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
                 float* y) const;
   // Keeps the last inputs of a convolution, x [rows, channels], for the next pass.
-  void KeepTail(const Segment& segment, const float* x, int64_t channels, float* past) const;
-  float* LayerState(const Segment& segment, int64_t layer) const {
+  void KeepTail(const SessionRows& segment, const float* x, int64_t channels, float* past) const;
+  float* LayerState(const SessionRows& segment, int64_t layer) const {
     return segment.state->fixed.data() + layer * model_.layout.layer_size;
   }
 
@@ -146,7 +147,7 @@ class Pass {
   const model::ModelConfig& config_;
   ThreadPool& threads_;
   Workspace& w_;
-  std::span<const Segment> segments_;
+  std::span<const SessionRows> segments_;
   int64_t rows_ = 0;
   const float* pending_ = nullptr;  // [rows, width], to be added to the stream
   int64_t rotated_ = 0;             // pairs that turn with the position; 0: no rotary positions

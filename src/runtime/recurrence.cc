@@ -5,12 +5,12 @@
 
 namespace lattice::runtime {
 
-void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const Segment> segments,
+void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
                    ThreadPool& threads, Stretches& stretches) {
   std::vector<kernels::Sequence> sequences;
   std::vector<kernels::ForwardProblem<float>> problems;
   sequences.reserve(segments.size());
-  for (const Segment& segment : segments) {
+  for (const SessionRows& segment : segments) {
     float* memory = segment.state->fixed.data() + steps.layer * layout.layer_size + layout.memory;
     if (segment.observer != nullptr) {
       steps.RunObserved(segment.first, segment.count, segment.token, memory, threads, *segment.observer);

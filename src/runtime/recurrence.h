@@ -14,7 +14,7 @@
 namespace lattice::runtime {
 
 // Advances the segments' states of the layer `steps.layer` in place.
-void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const Segment> segments,
+void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
                    ThreadPool& threads, Stretches& stretches);
 
 }  // namespace lattice::runtime

@@ -8,7 +8,7 @@
 #include "model/checkpoint.h"
 #include "train/background_save.h"
 #include "train/checkpoint.h"
-#include "train/session.h"
+#include "train/learner.h"
 #include "train/trainer_testing.h"
 
 namespace lattice::train {
@@ -18,15 +18,15 @@ namespace fs = std::filesystem;
 
 class Faults : public TinyTraining {
  protected:
-  // A session that has made some steps, and the snapshot of it.
-  std::unique_ptr<Session> Trained(int steps) {
-    auto session = std::make_unique<Session>(request_.config, dir_ / "cache", data::Notes());
-    for (int i = 0; i < steps; ++i) session->Step();
-    return session;
+  // A learner that has made some steps, and the snapshot of it.
+  std::unique_ptr<Learner> Trained(int steps) {
+    auto learner = std::make_unique<Learner>(request_.config, dir_ / "cache", data::Notes());
+    for (int i = 0; i < steps; ++i) learner->Step();
+    return learner;
   }
-  static Snapshot SnapshotOf(const Session& session) {
+  static Snapshot SnapshotOf(const Learner& learner) {
     Snapshot snapshot;
-    snapshot.Take(session.Parts());
+    snapshot.Take(learner.Parts());
     return snapshot;
   }
   // Bytes of all files of a checkpoint, by name.
@@ -40,10 +40,10 @@ class Faults : public TinyTraining {
 };
 
 TEST_F(Faults, EveryFailingCallLeavesAValidCheckpoint) {
-  const auto session = Trained(1);
-  const Snapshot first = SnapshotOf(*session);
-  session->Step();
-  const Snapshot second = SnapshotOf(*session);
+  const auto learner = Trained(1);
+  const Snapshot first = SnapshotOf(*learner);
+  learner->Step();
+  const Snapshot second = SnapshotOf(*learner);
   constexpr size_t kMost = 4096;  // several short writes a file
 
   const fs::path run = dir_ / "run";
@@ -113,15 +113,15 @@ class SlowCalls : public io::WriteCalls {
 };
 
 TEST_F(Faults, ASlowDiskDoesNotStallTraining) {
-  const auto session = Trained(1);
+  const auto learner = Trained(1);
   SlowCalls calls;
   const io::ScopedWriteCalls scope(calls);
   BackgroundSave save(dir_ / "run", 2, 0);
-  save.Start(session->Parts());
-  const double weight = session->model().parameters()[0].value.flatten()[0].item<double>();
-  for (int i = 0; i < 3; ++i) session->Step();
+  save.Start(learner->Parts());
+  const double weight = learner->model().parameters()[0].value.flatten()[0].item<double>();
+  for (int i = 0; i < 3; ++i) learner->Step();
   EXPECT_TRUE(save.busy()) << "steps were made while the checkpoint was being written";
-  EXPECT_NE(session->model().parameters()[0].value.flatten()[0].item<double>(), weight);
+  EXPECT_NE(learner->model().parameters()[0].value.flatten()[0].item<double>(), weight);
   save.Wait();
   const std::optional<SaveOutcome> outcome = save.Poll();
   ASSERT_TRUE(outcome && outcome->error.empty());
@@ -172,9 +172,9 @@ TEST_F(Faults, ABatchThatIsNotFiniteTouchesNoParameter) {
   request_.config.data.train = dir_.Put("poisoned.txt", text).string();
   request_.config.model.tie_embedding = false;
   request_.config.train.batch_tokens = 64;
-  const auto session = Trained(0);
-  at::Tensor embedding = session->model().parameters()[0].value;
-  ASSERT_EQ(session->model().parameters()[0].info.name, "embed.weight");
+  const auto learner = Trained(0);
+  at::Tensor embedding = learner->model().parameters()[0].value;
+  ASSERT_EQ(learner->model().parameters()[0].info.name, "embed.weight");
   embedding.detach()['#'].fill_(std::numeric_limits<float>::quiet_NaN());
   const auto bytes = [](const NamedTensors& tensors) {
     std::string all;
@@ -185,9 +185,9 @@ TEST_F(Faults, ABatchThatIsNotFiniteTouchesNoParameter) {
   };
   int poisoned = 0;
   for (int i = 0; i < 89; ++i) {  // an epoch
-    const Snapshot before = SnapshotOf(*session);
-    const StepResult step = session->Step();
-    const Snapshot after = SnapshotOf(*session);
+    const Snapshot before = SnapshotOf(*learner);
+    const StepResult step = learner->Step();
+    const Snapshot after = SnapshotOf(*learner);
     if (step.skipped.empty()) {
       EXPECT_TRUE(std::isfinite(step.loss));
       EXPECT_NE(bytes(before.weights), bytes(after.weights));
@@ -202,7 +202,7 @@ TEST_F(Faults, ABatchThatIsNotFiniteTouchesNoParameter) {
   }
   EXPECT_GE(poisoned, 1);
   EXPECT_LE(poisoned, 2);
-  EXPECT_EQ(session->state().skipped_in_a_row, 0);
+  EXPECT_EQ(learner->state().skipped_in_a_row, 0);
 }
 
 class Spikes : public Faults {
@@ -247,12 +247,12 @@ TEST_F(Spikes, RollBackAndGoAroundAndResumeBitForBit) {
 }
 
 TEST_F(Faults, ADirectoryThatBecomesUnwritableKeepsItsCheckpoint) {
-  const auto session = Trained(1);
-  SaveCheckpoint(dir_ / "run", SnapshotOf(*session));
-  session->Step();
+  const auto learner = Trained(1);
+  SaveCheckpoint(dir_ / "run", SnapshotOf(*learner));
+  learner->Step();
   io::FailingCalls calls(0, EACCES, 1 << 30, 1 << 20);
   const io::ScopedWriteCalls scope(calls);
-  const std::string message = io::ErrorOf([&] { SaveCheckpoint(dir_ / "run", SnapshotOf(*session)); });
+  const std::string message = io::ErrorOf([&] { SaveCheckpoint(dir_ / "run", SnapshotOf(*learner)); });
   EXPECT_TRUE(io::Says(message, {"Permission denied", "run/checkpoints"}));
   EXPECT_EQ(ReadTrainerState(runs::ResumeCandidates(dir_ / "run").front()).step, 1);
 }

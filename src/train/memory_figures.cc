@@ -20,7 +20,7 @@ struct Means : runtime::StepObserver {
 };
 
 // The steps of the first sequence of the trace, made once more by the kernels and measured by the runtime.
-runtime::FigureMeans StepMeans(const nn::MemoryTrace& trace, const runtime::MemoryRule& rule) {
+runtime::FigureMeans StepMeans(const nn::MemoryInputs& trace, const runtime::MemoryRule& rule) {
   const auto floats = [](const at::Tensor& x) {
     return x.defined() ? x[0].to(at::kFloat).contiguous() : at::Tensor();
   };
@@ -59,7 +59,7 @@ double EffectiveRank(const at::Tensor& state) {
   return (entropy.exp() / static_cast<double>(values.size(-1))).mean().item<double>();
 }
 
-void AddLayer(MemoryFigures& figures, const nn::MemoryTrace& trace, const runtime::MemoryRule& rule) {
+void AddLayer(MemoryFigures& figures, const nn::MemoryInputs& trace, const runtime::MemoryRule& rule) {
   for (const char* name : {"write", "novelty", "answer", "beta", "slot_similarity", "effective_rank"})
     figures.try_emplace(name);
   if (rule.memory->objective.has_value()) {
@@ -79,14 +79,14 @@ void AddLayer(MemoryFigures& figures, const nn::MemoryTrace& trace, const runtim
 
 MemoryFigures MeasureMemory(const nn::LanguageModel& model, const at::Tensor& tokens) {
   c10::NoGradGuard no_grad;
-  std::vector<nn::MemoryTrace> traces;
+  std::vector<nn::MemoryInputs> traces;
   {
     const nn::ProbeScope probe(traces);
     model.Forward(tokens);
   }
   const runtime::MemoryRule rule(model.config());
   MemoryFigures figures;
-  for (const nn::MemoryTrace& trace : traces) AddLayer(figures, trace, rule);
+  for (const nn::MemoryInputs& trace : traces) AddLayer(figures, trace, rule);
   return figures;
 }
 

@@ -5,7 +5,7 @@
 
 #include "io/testing.h"
 #include "kernels/registry.h"
-#include "train/session.h"
+#include "train/learner.h"
 
 namespace lattice::train {
 namespace {
@@ -38,11 +38,11 @@ TEST_P(EveryMixer, LearnsAParagraphByHeart) {
   config.train.lr = GetParam() == "lattice_enc" ? 3e-3 : 1e-2;
   config.train.weight_decay = 0;
   config.train.precision = model::Precision::kFp32;
-  Session session(config, dir / "cache", {});
+  Learner learner(config, dir / "cache", {});
   double bits = 8;
-  while (session.state().step < config.train.steps && bits >= 0.1) bits = session.Step().bits_per_byte;
+  while (learner.state().step < config.train.steps && bits >= 0.1) bits = learner.Step().bits_per_byte;
   EXPECT_LT(bits, 0.1);
-  RecordProperty("steps", static_cast<int>(session.state().step));
+  RecordProperty("steps", static_cast<int>(learner.state().step));
 }
 
 }  // namespace

@@ -56,9 +56,9 @@ void Saving::Collect() {
   SetNewest(outcome->checkpoint, outcome->step);
 }
 
-void Saving::AfterStep(const Session& session) {
+void Saving::AfterStep(const Learner& learner) {
   Collect();
-  const int64_t step = session.state().step;
+  const int64_t step = learner.state().step;
   const bool due = config_.save_every > 0 && step % config_.save_every == 0 && step < config_.steps;
   const bool again = failing_ && Clock::now() >= next_attempt_;
   wanted_ |= due || again;
@@ -73,7 +73,7 @@ void Saving::AfterStep(const Session& session) {
   Collect();
   if (due) slow_ = false;
   wanted_ = false;
-  save_.Start(session.Parts());
+  save_.Start(learner.Parts());
 }
 
 void Saving::Settle() {
@@ -81,12 +81,12 @@ void Saving::Settle() {
   Collect();
 }
 
-void Saving::Finish(const Session& session) {
+void Saving::Finish(const Learner& learner) {
   Settle();
-  if (newest_step_ == session.state().step) return;
+  if (newest_step_ == learner.state().step) return;
   const Clock::time_point deadline = Clock::now() + Seconds(config_.save_patience);
   while (true) {
-    save_.Start(session.Parts());
+    save_.Start(learner.Parts());
     save_.Wait();
     const std::optional<SaveOutcome> outcome = save_.Poll();
     if (outcome->error.empty()) return SetNewest(outcome->checkpoint, outcome->step);

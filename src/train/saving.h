@@ -11,7 +11,7 @@
 
 #include "model/config.h"
 #include "train/background_save.h"
-#include "train/session.h"
+#include "train/learner.h"
 
 namespace lattice::train {
 
@@ -25,11 +25,11 @@ class Saving {
   // After every step: starts a save when one is due, reports how earlier ones ended. A save that falls due
   // while another is being written waits for it a moment, once; on a disk that is slower than that, training
   // goes on and the save starts as soon as the earlier one has ended.
-  void AfterStep(const Session& session);
+  void AfterStep(const Learner& learner);
 
   // Saves now and waits until it is on disk, trying again for config.save_patience seconds. Throws Error when
   // it cannot.
-  void Finish(const Session& session);
+  void Finish(const Learner& learner);
 
   // Waits for a save in progress, so that newest() is certain.
   void Settle();

@@ -18,9 +18,9 @@
 #include "runs/metrics_log.h"
 #include "runs/report.h"
 #include "runs/run_directory.h"
+#include "train/learner.h"
 #include "train/progress.h"
 #include "train/saving.h"
-#include "train/session.h"
 
 namespace lattice::train {
 namespace {
@@ -60,50 +60,50 @@ class Run {
   explicit Run(const TrainRequest& request)
       : request_(request),
         progress_(request.silent ? Progress::Mode::kSilent : Progress::Mode::kAuto),
-        session_(request.config, CacheOf(request.run),
+        learner_(request.config, CacheOf(request.run),
                  [this](const std::string& note) { progress_.Line(note); }),
         lock_(request.run, "training"),
         saving_(
-            request.run, session_.config().train, [this](const std::string& line) { progress_.Line(line); },
+            request.run, learner_.config().train, [this](const std::string& line) { progress_.Line(line); },
             [this] { return !result_.stopped && stop_.requested(); }) {
     if (!request.checkpoints.empty()) Resume();
     if (complete_) return;
-    metrics_.emplace(request.run / runs::kMetricsFile, session_.state().step);
-    earlier_seconds_ = session_.state().elapsed;
+    metrics_.emplace(request.run / runs::kMetricsFile, learner_.state().step);
+    earlier_seconds_ = learner_.state().elapsed;
   }
 
   TrainResult ToTheEnd() {
     if (complete_) return result_;
-    io::WriteFileAtomic(request_.run / runs::kConfigToml, model::ToToml(session_.config()));
+    io::WriteFileAtomic(request_.run / runs::kConfigToml, model::ToToml(learner_.config()));
     Announce();
-    const int64_t steps = session_.config().train.steps;
-    while (session_.state().step < steps && !stop_.requested()) {
+    const int64_t steps = learner_.config().train.steps;
+    while (learner_.state().step < steps && !stop_.requested()) {
       Step();
-      if (Due(session_.config().train.eval_every)) Validate();
-      session_.state().elapsed = Elapsed();
-      saving_.AfterStep(session_);
+      if (Due(learner_.config().train.eval_every)) Validate();
+      learner_.state().elapsed = Elapsed();
+      saving_.AfterStep(learner_);
     }
-    result_.stopped = session_.state().step < steps;
+    result_.stopped = learner_.state().step < steps;
     if (!result_.stopped && !validated_) Validate();
-    session_.state().elapsed = Elapsed();
-    saving_.Finish(session_);
+    learner_.state().elapsed = Elapsed();
+    saving_.Finish(learner_);
     Conclude();
     return result_;
   }
 
  private:
-  const TrainerState& state() const { return session_.state(); }
+  const TrainerState& state() const { return learner_.state(); }
   double Elapsed() const { return earlier_seconds_ + watch_.Seconds(); }
   bool Due(int64_t every) const { return every > 0 && state().step % every == 0; }
 
   void Resume() {
     const auto [checkpoint, saved] = FirstWhole();
     const std::string complete =
-        StrCat(checkpoint.string(), " is at step ", saved.step, " of ", session_.config().train.steps,
+        StrCat(checkpoint.string(), " is at step ", saved.step, " of ", learner_.config().train.steps,
                ": the run is complete; raise train.steps to go on");
-    complete_ = saved.step >= session_.config().train.steps;
+    complete_ = saved.step >= learner_.config().train.steps;
     Check(!complete_ || request_.complete_is_fine, "[resume] ", complete);
-    session_.Resume(checkpoint);
+    learner_.Resume(checkpoint);
     if (complete_) {
       result_.step = saved.step;
       result_.tokens = saved.tokens;
@@ -143,24 +143,24 @@ class Run {
   }
 
   void Announce() {
-    const model::Config& config = session_.config();
+    const model::Config& config = learner_.config();
     const model::ParameterCounts counts = model::CountParameters(config.model);
     result_.parameters = counts.total;
     progress_.Line(StrCat("model       ", config.model.mixer, ", ", Grouped(counts.total), " parameters (",
                           Grouped(counts.non_embedding), " without embedding): ", config.model.layers,
                           " layers, width ", config.model.width, ", ", config.model.heads, " heads"));
-    result_.held_out = session_.data().valid ? session_.data().valid->tokens() : 0;
-    progress_.Line(StrCat("data        ", Grouped(session_.data().train.tokens()), " tokens, held out ",
+    result_.held_out = learner_.data().valid ? learner_.data().valid->tokens() : 0;
+    progress_.Line(StrCat("data        ", Grouped(learner_.data().train.tokens()), " tokens, held out ",
                           Grouped(result_.held_out), "; vocabulary ", config.model.vocab_size));
     if (result_.held_out == 0) {
       progress_.Line(
           "warning     no text is held out, so nothing will show whether the model only learns by heart; "
           "name one with --valid");
     }
-    const double epochs = static_cast<double>(config.train.steps * session_.rows()) /
-                          static_cast<double>(session_.epoch_windows());
+    const double epochs = static_cast<double>(config.train.steps * learner_.rows()) /
+                          static_cast<double>(learner_.epoch_windows());
     progress_.Line(StrCat("training    ", config.train.steps, " steps of ",
-                          Grouped(session_.tokens_per_step()), " tokens (", session_.rows(), " x ",
+                          Grouped(learner_.tokens_per_step()), " tokens (", learner_.rows(), " x ",
                           config.train.seq_len, ", ", config.train.micro_batch, " at once), ",
                           Fixed(epochs, 2), " epochs"));
     progress_.Line(StrCat("machine     ", state().precision, ", ", state().threads, " threads"));
@@ -170,14 +170,14 @@ class Run {
 
   void Step() {
     const Stopwatch watch;
-    const StepResult step = session_.Step();
+    const StepResult step = learner_.Step();
     const double seconds = watch.Seconds();
-    session_.state().elapsed = Elapsed();
+    learner_.state().elapsed = Elapsed();
     result_.step_seconds += seconds;
     validated_ = false;
     if (!step.skipped.empty()) return Skipped(step);
     result_.loss = step.loss;
-    const double rate = static_cast<double>(session_.tokens_per_step()) / seconds;
+    const double rate = static_cast<double>(learner_.tokens_per_step()) / seconds;
     const bool first = ++shown_ == 1;
     smooth_loss_ = first ? step.loss : smooth_loss_ + kSmoothing * (step.loss - smooth_loss_);
     smooth_bits_ =
@@ -188,7 +188,7 @@ class Run {
   }
 
   void Report(const StepResult& step, double rate) {
-    const model::TrainConfig& train = session_.config().train;
+    const model::TrainConfig& train = learner_.config().train;
     const bool due = Due(train.log_every) || state().step == 1 || state().step == train.steps;
     if (due) {
       metrics_->Write({{"step", state().step},
@@ -198,11 +198,11 @@ class Run {
                        {"grad_norm", step.grad_norm},
                        {"tokens", state().tokens},
                        {"tokens_per_s", rate},
-                       {"data_wait", session_.DataWait()},
+                       {"data_wait", learner_.DataWait()},
                        {"memory", CurrentMemory()},
                        {"elapsed", Elapsed()}});
     }
-    const double left = static_cast<double>((train.steps - state().step) * session_.tokens_per_step());
+    const double left = static_cast<double>((train.steps - state().step) * learner_.tokens_per_step());
     progress_.Step({.step = state().step,
                     .steps = train.steps,
                     .loss = smooth_loss_,
@@ -225,21 +225,21 @@ class Run {
         StrCat("step ", state().step, " skipped, ", step.skipped, ": loss ", step.loss, ", gradient norm ",
                step.grad_norm,
                step.spike ? StrCat(", ", Fixed(step.z_score, 1), " deviations above the mean") : ""));
-    const int64_t most = session_.config().train.max_skipped;
+    const int64_t most = learner_.config().train.max_skipped;
     Check(step.spike || state().skipped_in_a_row < most, "[train] ", most,
           " steps in a row had a loss or gradient that is not finite, so training stops; the weights are "
           "still finite. "
           "Lower train.lr, raise train.warmup, or set train.precision=fp32, and resume from an earlier "
           "checkpoint in ",
           (request_.run / runs::kCheckpoints).string());
-    if (step.spike && session_.config().train.spike == model::SpikePolicy::kRollback) RollBack();
+    if (step.spike && learner_.config().train.spike == model::SpikePolicy::kRollback) RollBack();
   }
 
   // Back to the newest checkpoint, and on with the data behind the spike. Without one the step stays skipped.
   void RollBack() {
     saving_.Settle();
     if (saving_.newest().empty()) return;
-    const int64_t most = session_.config().train.max_skipped;
+    const int64_t most = learner_.config().train.max_skipped;
     rollbacks_here_ = saving_.newest_step() == rolled_to_ ? rollbacks_here_ + 1 : 1;
     rolled_to_ = saving_.newest_step();
     Check(rollbacks_here_ <= most, "[train] the loss rose far above its mean ", most, " times after step ",
@@ -247,7 +247,7 @@ class Run {
           ", so training stops; lower train.lr, raise train.spike_z, or set train.spike=skip, and "
           "resume with --resume latest");
     const int64_t from = state().step;
-    session_.RollBack(saving_.newest());
+    learner_.RollBack(saving_.newest());
     metrics_->Write({{"step", state().step}, {"rolled_back_from", from}, {"elapsed", Elapsed()}});
     progress_.Line(StrCat("rolled back from step ", from, " to ", state().step,
                           "; going on with the data behind the spike"));
@@ -255,8 +255,8 @@ class Run {
 
   void Validate() {
     validated_ = true;
-    if (!session_.data().valid) return;
-    const Evaluation valid = session_.Validate();
+    if (!learner_.data().valid) return;
+    const Evaluation valid = learner_.Validate();
     if (valid.tokens == 0) return;
     result_.valid_loss = valid.Loss();
     result_.valid_bits_per_byte = valid.BitsPerByte();
@@ -267,7 +267,7 @@ class Run {
                                    {"valid_perplexity", valid.Perplexity()},
                                    {"valid_tokens", valid.tokens},
                                    {"elapsed", Elapsed()}};
-    for (const auto& [name, layers] : session_.MeasureMemory())
+    for (const auto& [name, layers] : learner_.MeasureMemory())
       line[name] = layers.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(layers);
     metrics_->Write(line);
     DrawReport();
@@ -290,7 +290,7 @@ class Run {
     result_.skipped = state().skipped;
     result_.rollbacks = state().rollbacks;
     result_.checkpoint = saving_.newest();
-    result_.data_wait = session_.DataWait();
+    result_.data_wait = learner_.DataWait();
     result_.seconds = watch_.Seconds();
     result_.peak_memory_bytes = PeakMemory();
     progress_.Finish();
@@ -307,7 +307,7 @@ class Run {
 
   const TrainRequest& request_;
   Progress progress_;
-  Session session_;
+  Learner learner_;
   io::DirectoryLock lock_;  // after the session: bad input leaves no directory behind
   TrainResult result_;
   StopSignal stop_;
@@ -332,11 +332,11 @@ TrainResult Train(const TrainRequest& request) {
 
 double MeasureStep(const TrainRequest& request, int64_t steps) {
   if (request.threads > 0) at::set_num_threads(request.threads);
-  Session session(request.config, CacheOf(request.run), {});
-  session.Step();
-  session.Step();
+  Learner learner(request.config, CacheOf(request.run), {});
+  learner.Step();
+  learner.Step();
   const Stopwatch watch;
-  for (int64_t i = 0; i < steps; ++i) session.Step();
+  for (int64_t i = 0; i < steps; ++i) learner.Step();
   return watch.Seconds() / static_cast<double>(steps);
 }
 

@@ -1,6 +1,6 @@
 // What `lattice-run bench` measures.
-#ifndef LATTICE_CLI_DECODE_FIGURES_H_
-#define LATTICE_CLI_DECODE_FIGURES_H_
+#ifndef LATTICE_BENCH_DECODE_FIGURES_H_
+#define LATTICE_BENCH_DECODE_FIGURES_H_
 
 #include <cstdint>
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "runtime/model.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 
 struct DecodeFigures {
   int64_t weight_bytes = 0;        // that a token reads
@@ -45,6 +45,6 @@ struct DecodeBenchOptions {
 
 DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const DecodeBenchOptions& options);
 
-}  // namespace lattice::cli
+}  // namespace lattice::bench
 
-#endif  // LATTICE_CLI_DECODE_FIGURES_H_
+#endif  // LATTICE_BENCH_DECODE_FIGURES_H_

@@ -1,11 +1,11 @@
 // One client of a server on this machine, with a clock.
-#ifndef LATTICE_CLI_SERVE_CLIENT_H_
-#define LATTICE_CLI_SERVE_CLIENT_H_
+#ifndef LATTICE_BENCH_SERVE_CLIENT_H_
+#define LATTICE_BENCH_SERVE_CLIENT_H_
 
 #include <string>
 #include <vector>
 
-namespace lattice::cli {
+namespace lattice::bench {
 
 struct StreamTimes {
   int status = 0;            // 0: the connection failed or ended early
@@ -20,6 +20,6 @@ StreamTimes RunStream(int port, const std::string& body);
 // One request; the body of a 2xx answer, else empty.
 std::string Ask(int port, const std::string& method, const std::string& path, const std::string& body);
 
-}  // namespace lattice::cli
+}  // namespace lattice::bench
 
-#endif  // LATTICE_CLI_SERVE_CLIENT_H_
+#endif  // LATTICE_BENCH_SERVE_CLIENT_H_

@@ -1,13 +1,13 @@
-// What `lattice-run serve-bench` measures: a server and many clients of it, on loopback.
-#ifndef LATTICE_CLI_SERVE_FIGURES_H_
-#define LATTICE_CLI_SERVE_FIGURES_H_
+// What `./lattice bench serve` measures: a server and many clients of it, on loopback.
+#ifndef LATTICE_BENCH_SERVE_FIGURES_H_
+#define LATTICE_BENCH_SERVE_FIGURES_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "server/engine/served_model.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 
 struct ServeBenchOptions {
   int threads = 0;
@@ -41,6 +41,6 @@ struct ServeFigures {
 
 ServeFigures MeasureServe(const server::ServedModel& served, const ServeBenchOptions& options);
 
-}  // namespace lattice::cli
+}  // namespace lattice::bench
 
-#endif  // LATTICE_CLI_SERVE_FIGURES_H_
+#endif  // LATTICE_BENCH_SERVE_FIGURES_H_

@@ -1,4 +1,4 @@
-#include "train/session.h"
+#include "train/learner.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -50,7 +50,7 @@ data::BatchOptions BatchesOf(const model::Config& config, int64_t rows) {
 
 }  // namespace
 
-Session::Session(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes)
+Learner::Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes)
     : tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
       config_(Resolve(config, *tokenizer_)),
       data_(data::Prepare(config_.data, *tokenizer_, cache, notes)),
@@ -68,7 +68,7 @@ Session::Session(const model::Config& config, const std::filesystem::path& cache
         "[config] data.reset_state needs a tokenizer with an end-of-text id; set data.reset_state=false");
 }
 
-void Session::Resume(const std::filesystem::path& checkpoint) {
+void Learner::Resume(const std::filesystem::path& checkpoint) {
   const TrainerState saved = ReadTrainerState(checkpoint);
   LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_);
   const TrainerState own = state_;
@@ -78,7 +78,7 @@ void Session::Resume(const std::filesystem::path& checkpoint) {
   state_.data = own.data;
 }
 
-void Session::RollBack(const std::filesystem::path& checkpoint) {
+void Learner::RollBack(const std::filesystem::path& checkpoint) {
   const int64_t next_batch = state_.step + state_.data_offset;
   const int64_t rollbacks = state_.rollbacks + 1;
   const double elapsed = state_.elapsed;
@@ -88,7 +88,7 @@ void Session::RollBack(const std::filesystem::path& checkpoint) {
   state_.elapsed = elapsed;
 }
 
-double Session::Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted,
+double Learner::Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted,
                          nn::States* states) {
   const at::Tensor hidden = model_.Forward(inputs, states, config_.train.recompute);
   const at::Tensor loss =
@@ -97,7 +97,7 @@ double Session::Backward(const at::Tensor& inputs, const at::Tensor& targets, in
   return loss.item<double>();
 }
 
-double Session::Documents(std::span<const int64_t> ids) {
+double Learner::Documents(std::span<const int64_t> ids) {
   const int64_t length = config_.train.seq_len;
   const auto most = static_cast<int64_t>(ids.size());
   double loss = 0;
@@ -119,7 +119,7 @@ double Session::Documents(std::span<const int64_t> ids) {
   return loss;
 }
 
-double Session::MicroBatch(int64_t index, std::span<const int64_t> ids) {
+double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids) {
   const int64_t length = config_.train.seq_len;
   const int64_t count = static_cast<int64_t>(ids.size()) / (length + 1);
   at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
@@ -137,7 +137,7 @@ double Session::MicroBatch(int64_t index, std::span<const int64_t> ids) {
 }
 
 // Decides whether the update may be applied.
-void Session::Judge(StepResult& result) const {
+void Learner::Judge(StepResult& result) const {
   if (!std::isfinite(result.loss)) {
     result.skipped = "loss is not finite";
   } else if (!std::isfinite(result.grad_norm)) {
@@ -153,7 +153,7 @@ void Session::Judge(StepResult& result) const {
   }
 }
 
-StepResult Session::Step() {
+StepResult Learner::Step() {
   const int64_t batch = state_.step + state_.data_offset;
   if (config_.train.carry_state && batches_.StartsAnew(batch)) states_.clear();
   const int64_t micro = std::min(config_.train.micro_batch, rows_);
@@ -188,7 +188,7 @@ StepResult Session::Step() {
   return result;
 }
 
-Evaluation Session::Validate() const {
+Evaluation Learner::Validate() const {
   return Evaluate(
       model_, *data_.valid, token_bytes_,
       {.seq_len = config_.train.seq_len,
@@ -196,7 +196,7 @@ Evaluation Session::Validate() const {
        .batch_tokens = std::max(config_.train.seq_len, config_.train.micro_batch * config_.train.seq_len)});
 }
 
-MemoryFigures Session::MeasureMemory() const {
+MemoryFigures Learner::MeasureMemory() const {
   const int64_t length = std::min({kProbeTokens, config_.train.seq_len, data_.valid->tokens()});
   at::Tensor tokens = at::empty({1, length}, at::kLong);
   data_.valid->Read(0, {tokens.mutable_data_ptr<int64_t>(), static_cast<size_t>(length)});

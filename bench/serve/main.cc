@@ -1,3 +1,4 @@
+// `./lattice bench serve` runs this: a server and its clients in one process, on loopback.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -5,15 +6,15 @@
 #include <string>
 
 #include "base/format.h"
-#include "cli/command.h"
-#include "cli/serve_figures.h"
+#include "cli/open_model.h"
+#include "cli/program.h"
 #include "model/config.h"
-#include "runs/run_directory.h"
 #include "runtime/model.h"
+#include "serve/figures.h"
 #include "text/bytes.h"
 #include "text/tokenizer.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 namespace {
 
 struct ServeBenchFlags {
@@ -24,10 +25,10 @@ struct ServeBenchFlags {
 
 server::ServedModel Open(const ServeBenchFlags& options) {
   if (!options.model.empty()) {
-    const auto checkpoint = runs::FindCheckpoint(options.model);
-    return {"bench", runtime::Model::Load(checkpoint), text::OpenTokenizer(checkpoint.string()), 0};
+    cli::OpenedModel opened = cli::OpenModel(options.model);
+    return {"bench", opened.model, std::move(opened.tokenizer), 0};
   }
-  model::ModelConfig config = AsUsage([&] { return model::LoadConfig(options.config, {}).model; });
+  model::ModelConfig config = cli::AsUsage([&] { return model::LoadConfig(options.config, {}).model; });
   auto tokenizer = std::make_shared<text::BytesTokenizer>();
   if (config.vocab_size == 0) config.vocab_size = tokenizer->vocab_size();
   return {"bench", runtime::Model::Untrained(config, 1, runtime::WeightFormat::kF32), std::move(tokenizer),
@@ -93,32 +94,34 @@ int Bench(const ServeBenchFlags& options) {
   return failed == 0 && figures.sessions == options.bench.sessions ? 0 : 1;
 }
 
-}  // namespace
-
-void AddServeBench(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("serve-bench", "Measure the server with many clients on this machine");
-  const auto options = std::make_shared<ServeBenchFlags>();
-  AddPlugins(*command);
-  ServeBenchOptions& bench = options->bench;
+void AddOptions(CLI::App& app, ServeBenchFlags& options) {
+  cli::AddPlugins(app);
+  ServeBenchOptions& bench = options.bench;
   const auto count = [&](const char* name, int64_t& value, const char* text, int64_t most) {
-    command->add_option(name, value, text)->capture_default_str()->check(CLI::Range(int64_t{0}, most));
+    app.add_option(name, value, text)->capture_default_str()->check(CLI::Range(int64_t{0}, most));
   };
-  command->add_option("--config", options->config, "untrained model of this configuration")
-      ->capture_default_str();
-  command->add_option("--model", options->model, "run directory or checkpoint, instead of --config");
+  app.add_option("--config", options.config, "untrained model of this configuration")->capture_default_str();
+  app.add_option("--model", options.model, "run directory or checkpoint, instead of --config");
   count("--streams", bench.streams, "streams at the same time", 1000);
   count("--tokens", bench.tokens, "tokens of an answer", 65536);
   count("--prompt", bench.prompt, "tokens of a prompt", 65536);
   count("--sessions", bench.sessions, "idle sessions", 1 << 20);
   count("--places", bench.places, "places of the server that is overloaded", 200);
-  command->add_option("--seconds", bench.seconds, "of each measurement under load")->capture_default_str();
-  command->add_option("--soak", bench.soak_seconds, "seconds of load with a look at the memory");
-  command->add_option("--threads", bench.threads, "threads that compute; default: all cores")
+  app.add_option("--seconds", bench.seconds, "of each measurement under load")->capture_default_str();
+  app.add_option("--soak", bench.soak_seconds, "seconds of load with a look at the memory");
+  app.add_option("--threads", bench.threads, "threads that compute; default: all cores")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer("Example: ./lattice bench serve --streams 200 --soak 600");
-  command->callback([options, &chosen] { chosen = [options] { return Bench(*options); }; });
+  app.add_flag("--json", options.json, "print JSON");
+  app.footer("Example: ./lattice bench serve --streams 200 --soak 600");
 }
 
-}  // namespace lattice::cli
+}  // namespace
+}  // namespace lattice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures the server with many clients on this machine.");
+  lattice::bench::ServeBenchFlags options;
+  lattice::bench::AddOptions(app, options);
+  return lattice::cli::RunProgram(
+      app, [&] { return lattice::bench::Bench(options); }, argc, argv);
+}

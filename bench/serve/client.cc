@@ -1,4 +1,4 @@
-#include "cli/serve_client.h"
+#include "serve/client.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -92,4 +92,4 @@ std::string Ask(int port, const std::string& method, const std::string& path, co
   return StatusOf(text) / 100 == 2 && end != std::string::npos ? text.substr(end + 4) : "";
 }
 
-}  // namespace lattice::cli
+}  // namespace lattice::bench

@@ -1,6 +1,6 @@
-// The parts of one training session and its step; trainer.cc decides when to do what.
-#ifndef LATTICE_TRAIN_SESSION_H_
-#define LATTICE_TRAIN_SESSION_H_
+// What learns: model, data and optimizer, and one step of training; trainer.cc decides when to do what.
+#ifndef LATTICE_TRAIN_LEARNER_H_
+#define LATTICE_TRAIN_LEARNER_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -33,11 +33,11 @@ struct StepResult {
   bool spike = false;   // ... because the loss is a spike
 };
 
-class Session {
+class Learner {
  public:
   // Opens tokenizer and data, fills in what the configuration left open (vocabulary, micro-batch, precision),
   // and makes the model. `notes` hears what a person should know. Throws Error.
-  Session(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes);
+  Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes);
 
   const model::Config& config() const { return config_; }
   const data::PreparedData& data() const { return data_; }
@@ -95,4 +95,4 @@ class Session {
 
 }  // namespace lattice::train
 
-#endif  // LATTICE_TRAIN_SESSION_H_
+#endif  // LATTICE_TRAIN_LEARNER_H_

@@ -1,4 +1,4 @@
-#include "cli/decode_figures.h"
+#include "decode/figures.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +13,7 @@
 #include "runtime/model_parts.h"
 #include "runtime/prefix_cache.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 namespace {
 
 using runtime::Engine;
@@ -213,4 +213,4 @@ DecodeFigures MeasureDecode(std::shared_ptr<const runtime::Model> model, const D
   return figures;
 }
 
-}  // namespace lattice::cli
+}  // namespace lattice::bench

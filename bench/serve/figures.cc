@@ -1,4 +1,4 @@
-#include "cli/serve_figures.h"
+#include "serve/figures.h"
 
 #include <unistd.h>
 
@@ -12,11 +12,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "cli/serve_client.h"
 #include "runtime/session.h"
+#include "serve/client.h"
 #include "server/server.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -224,4 +224,4 @@ ServeFigures MeasureServe(const server::ServedModel& served, const ServeBenchOpt
   return out;
 }
 
-}  // namespace lattice::cli
+}  // namespace lattice::bench

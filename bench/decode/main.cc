@@ -1,3 +1,4 @@
+// `./lattice bench decode` runs this: decoding, batches and prompts of the runtime.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -7,14 +8,14 @@
 
 #include "base/format.h"
 #include "cli/between.h"
-#include "cli/command.h"
-#include "cli/decode_figures.h"
+#include "cli/open_model.h"
+#include "cli/program.h"
+#include "decode/figures.h"
 #include "kernels/isa.h"
 #include "model/config.h"
-#include "runs/run_directory.h"
 #include "runtime/weights.h"
 
-namespace lattice::cli {
+namespace lattice::bench {
 namespace {
 
 struct DecodeBenchFlags {
@@ -27,9 +28,9 @@ struct DecodeBenchFlags {
 };
 
 std::shared_ptr<const runtime::Model> Open(const DecodeBenchFlags& options, runtime::WeightFormat format) {
-  if (!options.model.empty()) return runtime::Model::Load(runs::FindCheckpoint(options.model), format);
+  if (!options.model.empty()) return cli::OpenWeights(options.model, format);
   model::ModelConfig config =
-      AsUsage([&] { return model::LoadConfig(options.config, options.overrides).model; });
+      cli::AsUsage([&] { return model::LoadConfig(options.config, options.overrides).model; });
   if (config.vocab_size == 0) config.vocab_size = 257;
   return runtime::Model::Untrained(config, 1, format);
 }
@@ -79,7 +80,7 @@ void Print(const std::string& format, const DecodeFigures& f) {
 int Bench(const DecodeBenchFlags& options) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& name : options.formats) {
-    const auto format = AsUsage([&] { return runtime::FormatNamed(name); });
+    const auto format = cli::AsUsage([&] { return runtime::FormatNamed(name); });
     const DecodeFigures figures = MeasureDecode(Open(options, format), options.bench);
     if (options.json) {
       all.push_back(ToJson(name, figures));
@@ -94,31 +95,34 @@ int Bench(const DecodeBenchFlags& options) {
   return 0;
 }
 
-}  // namespace
-
-void AddDecodeBench(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("bench", "Measure decoding, batches and prompts");
-  const auto options = std::make_shared<DecodeBenchFlags>();
-  AddPlugins(*command);
-  command->add_option("--config", options->config, "untrained model of this configuration")
-      ->capture_default_str();
-  command->add_option("--model", options->model, "run directory or checkpoint, instead of --config");
-  command->add_option("--set", options->overrides, "section.key=value, overrides the configuration");
-  command->add_option("--format", options->formats, "float32, bf16, int8")->delimiter(',');
-  command->add_option("--contexts", options->bench.contexts, "tokens read before decoding, ascending")
+void AddOptions(CLI::App& app, DecodeBenchFlags& options) {
+  cli::AddPlugins(app);
+  app.add_option("--config", options.config, "untrained model of this configuration")->capture_default_str();
+  app.add_option("--model", options.model, "run directory or checkpoint, instead of --config");
+  app.add_option("--set", options.overrides, "section.key=value, overrides the configuration");
+  app.add_option("--format", options.formats, "float32, bf16, int8")->delimiter(',');
+  app.add_option("--contexts", options.bench.contexts, "tokens read before decoding, ascending")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  command->add_option("--batch", options->bench.batches, "sessions decoded together")
+  app.add_option("--batch", options.bench.batches, "sessions decoded together")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
-  command->add_option("--seconds", options->bench.seconds, "time per figure")
+  app.add_option("--seconds", options.bench.seconds, "time per figure")
       ->capture_default_str()
-      ->check(Between(0.0, 600.0));
-  command->add_option("--threads", options->bench.threads, "threads; default: all cores")
+      ->check(cli::Between(0.0, 600.0));
+  app.add_option("--threads", options.bench.threads, "threads; default: all cores")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer("Example: ./lattice bench decode --format int8 --contexts 0,1024 --json");
-  command->callback([options, &chosen] { chosen = [options] { return Bench(*options); }; });
+  app.add_flag("--json", options.json, "print JSON");
+  app.footer("Example: ./lattice bench decode --format int8 --contexts 0,1024 --json");
 }
 
-}  // namespace lattice::cli
+}  // namespace
+}  // namespace lattice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures decoding, batches and prompts.");
+  lattice::bench::DecodeBenchFlags options;
+  lattice::bench::AddOptions(app, options);
+  return lattice::cli::RunProgram(
+      app, [&] { return lattice::bench::Bench(options); }, argc, argv);
+}
