@@ -132,7 +132,7 @@ class Runner:
     with --quick, `config` the configuration without --config or --model."""
 
     def __init__(self, program, config, forwarded, quick):
-        self.program, self.config, self.forwarded, self.quick = subcommand, config, forwarded, quick
+        self.program, self.config, self.forwarded, self.quick = program, config, forwarded, quick
 
     def add_options(self, parser):
         parser.add_argument("--config", help=f"untrained model of this configuration (default configs/{self.config})")
@@ -182,8 +182,11 @@ class Output:
         elif text:
             print(text, file=sys.stderr, flush=True)
 
-    def draw(self, file, svg):
-        Path(file).write_text(svg)
+    def draw(self, file, figure):
+        """Draws a figure (src/plot/figure_json.h) with the program that draws all others."""
+        program = ROOT / "build" / "release" / "bin" / "lattice-run"
+        subprocess.run([program, "plot", "-", "--out", file], input=json.dumps(figure), text=True, check=True,
+                       stdout=subprocess.DEVNULL)
         self.say(f"written: {file}")
 
     def finish(self, figures):

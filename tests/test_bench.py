@@ -104,21 +104,26 @@ def test_ratios_are_per_head_token(on_path):
     assert forward["fma_bound"] == pytest.approx(64 * 64 * 6 / 16 / forward["cycles"])
 
 
-def test_plot_is_well_formed(on_path):
+def test_plots_are_well_formed(on_path, tmp_path):
     on_path(RULES)
+    import measure
     import plot
 
-    def row(rule, T, speed):
-        return dict(title=f"{rule} <&>", rule=rule, method="exact", T=T, forward=dict(mega_head_tokens_per_s=speed),
-                    both=dict(mega_head_tokens_per_s=speed / 5))
+    def row(rule, memory, T, speed):
+        return dict(title=f"{rule} <&>", rule=rule, memory=memory, method="exact", T=T,
+                    forward=dict(mega_head_tokens_per_s=speed), both=dict(mega_head_tokens_per_s=speed / 5))
 
     figures = dict(heads=12, slots=64, width=64, machine=dict(threads=2, cpu="A & B", isa="avx2"),
-                   rows=[row("lattice_dec", 2048, 4.0), row("deltanet", 2048, 5.0)],
-                   growth=[row("softmax_attention", T, 1000 / T) for T in (512, 1024)])
-    tree = xml.etree.ElementTree.fromstring(plot.svg(figures))
-    bars = [x for x in tree.iter() if x.tag.endswith("rect") and x.get("rx")]
-    assert len(bars) == 2 + 2 * 2
-    assert len([x for x in tree.iter() if x.tag.endswith("polyline")]) == 1
+                   rows=[row("lattice_dec", "lattice_dec", 2048, 4.0), row("deltanet", "deltanet", 2048, 5.0)],
+                   growth=[row("softmax_attention", "transformer", T, 1000 / T) for T in (512, 1024)])
+    out = measure.Output(None)
+    for name, figure in (("speeds", plot.speeds(figures)), ("growth", plot.growth(figures))):
+        out.draw(tmp_path / f"{name}.svg", figure)
+        tree = xml.etree.ElementTree.parse(tmp_path / f"{name}.svg")
+        dots = [x for x in tree.iter() if x.tag.endswith("circle")]
+        assert len(dots) >= (4 if name == "speeds" else 2)
+        texts = " ".join(x.text or "" for x in tree.iter() if x.tag.endswith("text"))
+        assert ("deltanet <&>" if name == "speeds" else "softmax_attention") in texts
 
 
 TINY_DECODE = ["--quick", "--config", str(BENCH.parent / "configs" / "tiny.toml"), "--format", "int8", "--threads", "1",

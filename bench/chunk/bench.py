@@ -130,7 +130,7 @@ def run(options, out):
     if options.svg:
         import plot
 
-        out.draw(options.svg, plot.svg(figures))
+        out.draw(options.svg, plot.figure(figures))
     out.finish(figures)
     return 1 if figures["failures"] else 0
 

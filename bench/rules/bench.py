@@ -40,7 +40,7 @@ def time_subject(subject, T, quick):
         torch.autograd.grad(subject.call(inputs)[0], tuple(inputs.values()), dy)
 
     timing = dict(budget=0.15 if quick else 0.6, least=2 if quick else 3)
-    row = dict(title=subject.title, rule=subject.rule, method="loop" if subject.loop else subject.method, T=T,
+    row = dict(title=subject.title, rule=subject.rule, memory=subject.memory["name"], compared=subject.compared, method="loop" if subject.loop else subject.method, T=T,
                state_bytes=subject.state_bytes(T, SLOTS, WIDTH))
     for phase, function in (("forward", forward), ("both", both)):
         timed = measure.timed(function, **timing)
@@ -81,7 +81,10 @@ def run(options, out):
     if options.svg:
         import plot
 
-        out.draw(options.svg, plot.svg(figures))
+        out.draw(options.svg, plot.speeds(figures))
+        if figures["growth"]:
+            grown = Path(options.svg)
+            out.draw(grown.with_stem(grown.stem + "-growth"), plot.growth(figures))
     out.finish(figures)
     return 1 if figures["failures"] else 0
 

@@ -30,6 +30,7 @@ class Subject:
     def __init__(self, title, memory, *, method="exact", loop=False):
         self.title, self.memory, self.method, self.loop = title, memory, method, loop
         self.rule, self.objective = memory["recur_name"], memory["objective"]
+        self.compared = not (self.objective or memory["attention"])  # a recurrence that is not Lattice
         self.plain = method == "exact" and not loop
 
     def inputs(self, **shape):

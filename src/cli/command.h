@@ -47,6 +47,7 @@ void AddMqar(CLI::App& app, Chosen& chosen);
 void AddInspect(CLI::App& app, Chosen& chosen);
 void AddTokenizer(CLI::App& app, Chosen& chosen);
 void AddData(CLI::App& app, Chosen& chosen);
+void AddPlot(CLI::App& app, Chosen& chosen);
 void AddReport(CLI::App& app, Chosen& chosen);
 void AddReproduce(CLI::App& app, Chosen& chosen);
 void AddVerify(CLI::App& app, Chosen& chosen);

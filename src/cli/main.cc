@@ -31,6 +31,7 @@ int Run(int argc, char** argv) {
   AddTokenizer(app, chosen);
   AddData(app, chosen);
   AddReport(app, chosen);
+  AddPlot(app, chosen);
   AddReproduce(app, chosen);
   return RunProgram(app, chosen, argc, argv);
 }

@@ -39,7 +39,8 @@ std::vector<Look> LooksOf(std::span<const Panel> panels) {
 }
 
 bool Drawable(const Panel& panel, const std::pair<double, double>& point) {
-  return std::isfinite(point.first) && std::isfinite(point.second) && (!panel.log_x || point.first > 0);
+  return std::isfinite(point.first) && std::isfinite(point.second) && (!panel.log_x || point.first > 0) &&
+         (!panel.log_y || point.second > 0);
 }
 
 std::string DrawSeries(const Panel& panel, const Curve& series, const Axis& x, const Axis& y,
@@ -79,8 +80,10 @@ std::string DrawPanel(const Panel& panel, double left, double top, std::span<con
     }
   }
   if (panel.zero_to_one) y_low = 0, y_high = 1;
-  const Axis x = MakeAxis(x_low, x_high, left + kLeft, left + kWidth - kRight, panel.log_x);
-  const Axis y = MakeAxis(y_low, y_high, top + kHeight - kBottom, top + kTop, false);
+  const Axis x = MakeAxis(x_low, x_high, left + kLeft, left + kWidth - kRight,
+                          panel.log_x ? Scale::kPowersOfTwo : Scale::kLinear);
+  const Axis y = MakeAxis(y_low, y_high, top + kHeight - kBottom, top + kTop,
+                          panel.log_y ? Scale::kDecades : Scale::kLinear);
   std::string out = SvgText(left + kLeft, top + 22, "heading", panel.title);
   for (const double tick : y.ticks) {
     out += StrCat("<line class=\"grid\" x1=\"", SvgAt(x.from), "\" x2=\"", SvgAt(x.to), "\" y1=\"",

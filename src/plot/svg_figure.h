@@ -22,6 +22,7 @@ struct Panel {
   std::string x_label = {};
   std::string y_label = {};
   bool log_x = false;              // ticks at powers of two
+  bool log_y = false;              // ticks at 1, 2 and 5 times powers of ten
   bool zero_to_one = false;        // the y axis; else what the points need
   std::vector<Curve> series = {};  // the same name looks the same in every panel
 };

@@ -15,6 +15,8 @@ namespace {
 
 using text::Escaped;
 
+constexpr size_t kMostDecadeTicks = 9;
+
 // About four round steps.
 void AddLinearTicks(Axis& axis) {
   constexpr int kParts = 4;
@@ -94,21 +96,29 @@ std::string SvgText(double x, double y, const std::string& classes, const std::s
 }
 
 double Axis::operator()(double value) const {
+  const bool log = scale != Scale::kLinear;
   const double a = log ? std::log2(low) : low, b = log ? std::log2(high) : high;
   return from + (to - from) * ((log ? std::log2(value) : value) - a) / (b - a);
 }
 
-Axis MakeAxis(double low, double high, double from, double to, bool log) {
+Axis MakeAxis(double low, double high, double from, double to, Scale scale) {
+  const bool log = scale != Scale::kLinear;
   if (!(low <= high)) low = log ? 1 : 0, high = log ? 2 : 1;
   if (low == high) {
     low = log ? low / 2 : low - std::max(0.5, std::abs(low) * 0.05);
     high = log ? high * 2 : high + std::max(0.5, std::abs(high) * 0.05);
   }
-  Axis axis{low, high, from, to, log, {}};
-  if (log) {
-    AddLogTicks(axis);
-  } else {
-    AddLinearTicks(axis);
+  Axis axis{low, high, from, to, scale, {}};
+  switch (scale) {
+    case Scale::kLinear:
+      AddLinearTicks(axis);
+      break;
+    case Scale::kPowersOfTwo:
+      AddLogTicks(axis);
+      break;
+    case Scale::kDecades:
+      axis.ticks = LogTicks(low, high, kMostDecadeTicks);
+      break;
   }
   return axis;
 }

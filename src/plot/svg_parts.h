@@ -25,17 +25,20 @@ std::string SvgAt(double value);
 // Classes: title, heading, tick; middle and end place the text around x.
 std::string SvgText(double x, double y, const std::string& classes, const std::string& text);
 
+// How values are spread over an axis, and which of them get ticks.
+enum class Scale { kLinear, kPowersOfTwo, kDecades };
+
 // Values from `low` to `high` drawn from `from` to `to`.
 struct Axis {
   double low, high, from, to;
-  bool log;
+  Scale scale;
   std::vector<double> ticks;
 
   double operator()(double value) const;
 };
 
-// Widened to round ticks; powers of two on a logarithmic axis.
-Axis MakeAxis(double low, double high, double from, double to, bool log);
+// Widened to round ticks; an axis of decades reaches just as far as its values.
+Axis MakeAxis(double low, double high, double from, double to, Scale scale);
 
 // The opening tag with title, style and ground.
 std::string SvgStart(const std::string& title, double width, double height);

@@ -61,7 +61,7 @@ Axis AxisOf(const RowsPanel& panel, const std::vector<bool>& off_scale, double f
     for (const double value : values) low = std::min(low, value), high = std::max(high, value);
   }
   if (panel.zero_to_one) low = 0, high = 1;
-  return MakeAxis(low, high, from, to, false);
+  return MakeAxis(low, high, from, to, Scale::kLinear);
 }
 
 // A note that begins or ends at `x`; `from` and `to` are what it covers.

@@ -16,8 +16,13 @@ _OTHERS = ("XPU", "MPS")
 _library = None  # the registrations live as long as it does
 
 
+@functools.cache
+def _scanned():
+    return {memory["recur_name"] for memory in memories() if memory["objective"]}
+
+
 def _operator(rule):
-    return "[scan]" if rule.startswith("lattice_") else "[recur]"
+    return "[scan]" if rule in _scanned() else "[recur]"
 
 
 @functools.cache
