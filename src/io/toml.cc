@@ -12,12 +12,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "io/file.h"
 
 namespace lattice::io {
 namespace {
-
-constexpr size_t kMaxTomlBytes = 1 << 20;
 
 std::string Place(std::string_view source, const toml::source_position& at) {
   return StrCat(source, ":", at.line, ":", at.column);
@@ -92,10 +89,6 @@ TomlDocument ParseToml(std::string_view text, std::string_view source) {
   SortByPlace(document.settings);
   SortByPlace(document.sections);
   return document;
-}
-
-TomlDocument ReadToml(const std::filesystem::path& path) {
-  return ParseToml(ReadFile(path, kMaxTomlBytes), path.string());
 }
 
 std::string FormatToml(const TomlScalar& value) {

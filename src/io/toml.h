@@ -35,7 +35,6 @@ struct TomlDocument {
 // Throws Error with source:line:column for a syntax error, a key given twice, and for what this project's
 // files never hold: lists, dates and tables inside sections. `source` is the name that errors give the text.
 TomlDocument ParseToml(std::string_view text, std::string_view source);
-TomlDocument ReadToml(const std::filesystem::path& path);
 
 // A scalar as TOML text that reads back as the same value: shortest round-trip numbers, quoted strings.
 std::string FormatToml(const TomlScalar& value);

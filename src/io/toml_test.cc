@@ -84,11 +84,5 @@ TEST(Toml, ThreeThousandDamagedFilesDoNotCrash) {
   }
 }
 
-TEST(Toml, ReadsFiles) {
-  const TestDir dir;
-  EXPECT_EQ(ReadToml(dir.Put("x.toml", "a = 1")).settings.size(), 1u);
-  EXPECT_TRUE(Says(ErrorOf([&] { ReadToml(dir / "none.toml"); }), {"none.toml"}));
-}
-
 }  // namespace
 }  // namespace lattice::io

@@ -89,11 +89,5 @@ int64_t PrefixCache::Lookups() const {
   const std::lock_guard lock(mutex_);
   return lookups_;
 }
-void PrefixCache::Clear() {
-  const std::lock_guard lock(mutex_);
-  entries_.clear();
-  index_.clear();
-  bytes_ = 0;
-}
 
 }  // namespace lattice::runtime

@@ -36,7 +36,6 @@ class PrefixCache {
   // Finds that had a prefix, and all.
   int64_t Hits() const;
   int64_t Lookups() const;
-  void Clear();
 
  private:
   struct Entry {

@@ -1,7 +1,5 @@
 #include "text/documents.h"
 
-#include "base/error.h"
-
 namespace lattice::text {
 namespace {
 
@@ -34,17 +32,6 @@ std::vector<Document> SplitDocuments(std::string_view text) {
   }
   if (begin < text.size()) documents.push_back({text.substr(begin), false});
   return documents;
-}
-
-void EncodeDocuments(const Tokenizer& tokenizer, std::string_view text, std::vector<int32_t>& out) {
-  for (const Document& document : SplitDocuments(text)) {
-    tokenizer.EncodeTo(document.text, out);
-    if (!document.ended) continue;
-    Check(tokenizer.special().eot >= 0, "[tokenizer] the text has ", kEndOfText, " lines but the ",
-          tokenizer.kind(),
-          " tokenizer has no end-of-text id; use another tokenizer or turn data.split_documents off");
-    out.push_back(tokenizer.special().eot);
-  }
 }
 
 }  // namespace lattice::text

@@ -2,11 +2,8 @@
 #ifndef LATTICE_TEXT_DOCUMENTS_H_
 #define LATTICE_TEXT_DOCUMENTS_H_
 
-#include <cstdint>
 #include <string_view>
 #include <vector>
-
-#include "text/tokenizer.h"
 
 namespace lattice::text {
 
@@ -22,10 +19,6 @@ bool IsEndOfTextLine(std::string_view line);
 
 // Views into `text`, in order. Two markers in a row enclose an empty document; an empty rest is left out.
 std::vector<Document> SplitDocuments(std::string_view text);
-
-// Appends the ids of all documents, the end-of-text id after each that a marker ended. Throws Error when
-// there is a marker but the tokenizer has no end-of-text id.
-void EncodeDocuments(const Tokenizer& tokenizer, std::string_view text, std::vector<int32_t>& out);
 
 }  // namespace lattice::text
 
