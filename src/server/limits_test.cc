@@ -59,6 +59,17 @@ TEST(Limits, ThreadsDoNotGrowWithConnections) {
   EXPECT_EQ(running.Get("/health").status, 200);
 }
 
+TEST(Limits, ARequestThatTakesTooLongIsEnded) {
+  ServerOptions options;
+  options.api.job = std::chrono::seconds(1);
+  options.api.request.max_tokens = int64_t{1} << 20;
+  const RunningServer running(options);
+  const Answer late = running.Post("/v1/completions", json{{"prompt", "a"}, {"max_tokens", (1 << 20) - 1}});
+  EXPECT_EQ(late.status, 503);
+  EXPECT_EQ(late.body["error"]["code"], "timeout") << late.text;
+  EXPECT_EQ(running.Post("/v1/completions", json{{"prompt", "a"}, {"max_tokens", 1}}).status, 200);
+}
+
 TEST(Limits, SilentAndHalfOpenConnectionsMakeRoom) {
   ServerOptions options;
   options.http.connections = 8;

@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "text/documents.h"
 #include "text/sentencepiece_model.h"
+#include "text/utf8.h"
 #include "text/word_cache.h"
 
 namespace lattice::text {
@@ -97,6 +98,45 @@ SpecialIds SpecialIdsOf(const Processor& processor) {
   return ids;
 }
 
+// Characters that are pieces. A model without byte pieces makes one unknown token of a run of other
+// characters, and the library builds its text by adding one character at a time to a copy: 64 KiB take 0.1 s,
+// 1 MiB takes 25 s. Runs are therefore bounded; ordinary text has a space or a line's end long before.
+class KnownCharacters {
+ public:
+  static constexpr size_t kLongestUnknown = size_t{64} << 10;  // bytes
+
+  explicit KnownCharacters(const Processor& processor) {
+    for (int id = 0; id < processor.GetPieceSize(); ++id) {
+      const std::string_view piece = processor.IdToPiece(id);
+      if (processor.IsByte(id)) all_ = true;
+      if (piece.empty()) continue;
+      const Utf8Char first = DecodeUtf8(piece);
+      if (first.kind == Utf8Char::Kind::kValid && first.length == piece.size()) codes_.push_back(first.code);
+    }
+    codes_.insert(codes_.end(), {U' ', U'\n', U'\t', U'\r'});  // white space, whatever it is normalised to
+    std::sort(codes_.begin(), codes_.end());
+  }
+
+  // Throws Error when the text has a longer run of unknown characters.
+  void CheckRuns(std::string_view text) const {
+    if (all_ || text.size() <= kLongestUnknown) return;
+    for (size_t run = 0; !text.empty();) {
+      const Utf8Char next = DecodeUtf8(text);
+      const bool known =
+          next.kind == Utf8Char::Kind::kValid && std::binary_search(codes_.begin(), codes_.end(), next.code);
+      run = known ? 0 : run + next.length;
+      Check(run <= kLongestUnknown, "[sentencepiece] the text has a run of more than ", kLongestUnknown,
+            " bytes of characters that this tokenizer does not know; put spaces into it, or use a tokenizer "
+            "with byte fallback");
+      text.remove_prefix(next.length);
+    }
+  }
+
+ private:
+  bool all_ = false;  // by their bytes
+  std::vector<char32_t> codes_;
+};
+
 sentencepiece::util::Status Loaded(Processor& processor, const std::string& content,
                                    const std::string& source) {
   try {
@@ -119,6 +159,7 @@ class SentencePieceTokenizer : public Tokenizer {
         drop_first_space_(model.dummy_prefix || model.remove_extra_spaces),
         by_word_(WordsAreIndependent(*processor, model)),
         space_id_(processor->PieceToId(std::string(kSpaceMark))),
+        known_(*processor),
         processor_(std::move(processor)) {}
 
   void EncodeTo(std::string_view text, std::vector<int32_t>& out) const override {
@@ -140,6 +181,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
  private:
   void EncodeByLibrary(std::string_view text, std::vector<int32_t>& out) const {
+    known_.CheckRuns(text);
     std::vector<int> ids;
     const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), &ids);
     Check(status.ok(), "[sentencepiece] cannot encode: ", status.error_message());
@@ -158,6 +200,7 @@ class SentencePieceTokenizer : public Tokenizer {
   bool drop_first_space_;
   bool by_word_;
   int32_t space_id_;
+  KnownCharacters known_;
   std::unique_ptr<Processor> processor_;
   mutable WordCache cache_;
 };

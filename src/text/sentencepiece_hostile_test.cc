@@ -60,6 +60,20 @@ std::string TableOf(std::string_view model) {
   return "";
 }
 
+TEST(SentencePieceHostile, RunsOfUnknownCharactersAreBounded) {
+  std::string unknown;
+  while (unknown.size() <= 65536) unknown += "\xF0\x9F\xA6\x84";
+  const std::string shorter = unknown.substr(4);
+  for (const std::string& model : {Unigram(), Bpe()}) {
+    const auto tokenizer = ParseSentencePiece(model, "m");
+    EXPECT_TRUE(Says(ErrorOf([&] { tokenizer->Encode(unknown); }), {"65536", "byte fallback"}));
+    const std::vector<int32_t> ids = tokenizer->Encode(shorter);
+    EXPECT_EQ(ids, tokenizer->Encode(shorter.substr(0, 4))) << "a run is one unknown token";
+    EXPECT_GT(tokenizer->Encode(shorter + " " + shorter).size(), ids.size());
+    EXPECT_NO_THROW(tokenizer->Encode(std::string(100000, 'e')));
+  }
+}
+
 std::string Length(size_t size) {
   std::string varint;
   for (; size >= 0x80; size >>= 7) varint += static_cast<char>(size | 0x80);

@@ -54,7 +54,7 @@ void Api::Tokenize(Call& call) const {
   if (named_text == (fields.Find("prompt") != nullptr))
     throw ApiError(400, "expected a string as text (or as prompt)", "text");
   const std::string text = fields.String(named_text ? "text" : "prompt", "");
-  std::vector<int32_t> tokens = served_.tokenizer->Encode(text);
+  std::vector<int32_t> tokens = Encoded(text, named_text ? "text" : "prompt");
   const text::SpecialIds& special = served_.tokenizer->special();
   for (const int32_t id : {special.Begin(), special.End()}) {
     if (!named_text && id >= 0 && text == SpecialName(*served_.tokenizer, id)) tokens = {id};

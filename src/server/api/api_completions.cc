@@ -113,10 +113,18 @@ void CheckContinues(const Conversation& conversation, const std::vector<int32_t>
 
 }  // namespace
 
+std::vector<int32_t> Api::Encoded(const std::string& text, const char* param) const {
+  try {
+    return served_.tokenizer->Encode(text);
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), param);
+  }
+}
+
 std::vector<int32_t> Api::TokensOf(const Prompt& prompt, bool at_start) const {
   std::vector<int32_t> tokens;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    tokens = served_.tokenizer->Encode(*text);
+    tokens = Encoded(*text, "prompt");
   } else {
     tokens = std::get<std::vector<int32_t>>(prompt);
   }
