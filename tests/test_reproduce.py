@@ -253,3 +253,17 @@ def test_the_capacity_of_memories_is_that_of_its_table():
     for (memory, kind), (percent, gate, length) in zip(capacity.MEMORIES, cells, strict=True):
         found = 100 * capacity.accuracy(memory, kind, (32, 32, 64, 256), float(gate), float(length))
         assert abs(found - float(percent)) < 0.5, memory
+
+
+def test_documented_claims_are_those_of_the_results():
+    def tables(text, heading):
+        return re.findall(heading + r"\n+((?:\|.*\n)+)", text)
+
+    document = (ROOT / "docs" / "results.md").read_text()
+    named = re.findall(r"<!-- claims of results/([\w-]+) -->", document)
+    assert len(named) >= 4
+    for name in named:
+        (stored,) = tables((ROOT / "results" / name / "table.md").read_text(), "## Claims")
+        (shown,) = tables(document, f"<!-- claims of results/{name} -->")
+        assert shown == stored, f"docs/results.md shows other claims of {name} than results/{name}/table.md"
+        assert set(re.findall(r"^\| [^|]+ \| ([^|]+) \|", stored, re.M)) <= {"here", "---:", "holds", "fails", "not decided"}

@@ -59,7 +59,8 @@ std::string ReportPage(const Summary& summary, const PaperTable& paper) {
                 experiment.higher ? "More" : "Less", " is better. ", Escaped(experiment.note),
                 "</p>\n<figure>", FigureSvg(summary, paper), "</figure>\n");
   out += Section("Results", ResultGrid(summary));
-  out += Section("Claims of the paper", VerdictGrid(summary));
+  if (const std::string claims = Section("Claims of the paper", VerdictGrid(summary)); !claims.empty())
+    out += StrCat(claims, "<p>", kVerdictNote, "</p>\n");
   out += Section("Learning rates", TuningGrid(summary));
   out += "<h2>Where this comes from</h2>\n<ul>";
   for (const Fact& fact : Provenance(summary)) {

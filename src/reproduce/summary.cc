@@ -31,14 +31,41 @@ const Row* RowAt(const Summary& summary, const Place& place) {
   return nullptr;
 }
 
-void CountSeeds(const Experiment& experiment, const Row& better, const Row& than, Verdict& out) {
+// How much better the one is than the other, seed by seed. Where only one of the two diverged, the difference is
+// infinite.
+std::vector<double> DifferencesOf(const Experiment& experiment, const Row& better, const Row& than) {
+  std::vector<double> out;
   for (size_t i = 0; i < better.results.size(); ++i) {
     for (size_t j = 0; j < than.results.size(); ++j) {
       if (better.results[i].at("seed") != than.results[j].at("seed")) continue;
-      ++out.seeds;
-      out.won += experiment.Better(better.values[i], than.values[j]) ? 1 : 0;
+      const double a = better.values[i], b = than.values[j];
+      if (std::isfinite(a) && std::isfinite(b)) {
+        out.push_back(experiment.higher ? a - b : b - a);
+      } else if (std::isfinite(a) || std::isfinite(b)) {
+        out.push_back(std::isfinite(a) ? HUGE_VAL : -HUGE_VAL);
+      }
     }
   }
+  return out;
+}
+
+// An infinite difference counts as the largest that was seen, so that one run that diverged does not decide.
+void Bound(std::vector<double>& differences) {
+  double largest = 0;
+  for (const double difference : differences) {
+    if (std::isfinite(difference)) largest = std::max(largest, std::abs(difference));
+  }
+  if (largest == 0) largest = 1;
+  for (double& difference : differences) difference = std::clamp(difference, -largest, largest);
+}
+
+void Compare(const Experiment& experiment, const Row& better, const Row& than, Verdict& out) {
+  std::vector<double> differences = DifferencesOf(experiment, better, than);
+  out.won = static_cast<size_t>(std::count_if(differences.begin(), differences.end(),
+                                              [](double difference) { return difference > 0; }));
+  Bound(differences);
+  out.difference = MeanOfDifferences(differences);
+  out.finding = FindingOf(out.difference);
 }
 
 Verdict Judge(const Summary& summary, const Claim& claim, const PaperTable& paper) {
@@ -54,8 +81,7 @@ Verdict Judge(const Summary& summary, const Claim& claim, const PaperTable& pape
   out.measured = true;
   out.better = better->median;
   out.than = than->median;
-  out.holds = experiment.Better(out.better, out.than);
-  CountSeeds(experiment, *better, *than, out);
+  Compare(experiment, *better, *than, out);
   return out;
 }
 
@@ -103,10 +129,13 @@ ordered_json RowJson(const Summary& summary, const Row& row) {
 ordered_json VerdictJson(const Verdict& verdict) {
   ordered_json out = {{"text", verdict.claim->text}};
   if (verdict.measured) {
-    out["holds"] = verdict.holds;
+    out["finding"] = Name(verdict.finding);
     out["medians"] = {Number(verdict.better), Number(verdict.than)};
+    out["difference"] = {{"mean", verdict.difference.mean},
+                         {"low", verdict.difference.low},
+                         {"high", verdict.difference.high}};
     out["seeds_won"] = verdict.won;
-    out["seeds"] = verdict.seeds;
+    out["seeds"] = verdict.difference.pairs;
   }
   if (verdict.paper) out["paper"] = *verdict.paper;
   return out;

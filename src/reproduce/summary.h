@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reproduce/paired.h"
 #include "reproduce/run_store.h"
 
 namespace lattice::reproduce {
@@ -39,10 +40,11 @@ struct Row {
 struct Verdict {
   const Claim* claim = nullptr;
   bool measured = false;
-  bool holds = false;
   double better = 0, than = 0;  // medians
-  size_t won = 0, seeds = 0;    // seeds that both have, and in how many of them it holds
-  std::optional<bool> paper;    // whether it holds in the paper's own values
+  PairedMean difference;        // over the seeds that both have; positive: in favour of the claim
+  Finding finding = Finding::kUndecided;
+  size_t won = 0;             // seeds in which the claim holds
+  std::optional<bool> paper;  // whether it holds in the paper's own values
 };
 
 struct TunedRate {

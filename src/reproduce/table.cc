@@ -85,15 +85,17 @@ Grid ResultGrid(const Summary& summary) {
 }
 
 Grid VerdictGrid(const Summary& summary) {
-  Grid grid = {{"claim", "here", "medians", "seeds", "in the paper"}};
+  Grid grid = {{"claim", "here", "medians", "better by", "95 % interval", "seeds", "in the paper"}};
   for (const Verdict& verdict : summary.verdicts) {
     if (!verdict.measured) continue;
-    grid.push_back({verdict.claim->text, verdict.holds ? "holds" : "does not hold",
-                    Value(verdict.better) + " / " + Value(verdict.than),
-                    StrCat(verdict.won, " of ", verdict.seeds),
+    const PairedMean& difference = verdict.difference;
+    grid.push_back({verdict.claim->text, std::string(Name(verdict.finding)),
+                    Value(verdict.better) + " / " + Value(verdict.than), Short(difference.mean, 3),
+                    StrCat(Short(difference.low, 3), " to ", Short(difference.high, 3)),
+                    StrCat(verdict.won, " of ", difference.pairs),
                     !verdict.paper   ? "–"
                     : *verdict.paper ? "holds"
-                                     : "does not hold"});
+                                     : "fails"});
   }
   return grid;
 }
@@ -135,7 +137,7 @@ std::string TableMarkdown(const Summary& summary) {
              ". ", experiment.higher ? "More" : "Less", " is better. ", experiment.note,
              "\n\n![figure](figure.svg)\n\n", Markdown(ResultGrid(summary)));
   const Grid verdicts = VerdictGrid(summary), tuning = TuningGrid(summary);
-  if (verdicts.size() > 1) out += "\n## Claims\n\n" + Markdown(verdicts);
+  if (verdicts.size() > 1) out += StrCat("\n## Claims\n\n", Markdown(verdicts), "\n", kVerdictNote, "\n");
   if (tuning.size() > 1)
     out += StrCat("\n## Learning rates\n\nTried with seed ", experiment.seeds[0], ".\n\n", Markdown(tuning));
   out += "\n## Where this comes from\n\n";

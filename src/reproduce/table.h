@@ -3,6 +3,7 @@
 #define LATTICE_REPRODUCE_TABLE_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reproduce/summary.h"
@@ -16,6 +17,10 @@ using Grid = std::vector<std::vector<std::string>>;
 // parameters and the paper's value.
 Grid ResultGrid(const Summary& summary);
 Grid VerdictGrid(const Summary& summary);
+// What its findings mean.
+inline constexpr std::string_view kVerdictNote =
+    "The same seeds are compared in pairs. A claim holds or fails where the bootstrap interval of the mean "
+    "difference excludes zero and there are at least five pairs; else it is not decided.";
 Grid TuningGrid(const Summary& summary);
 
 struct Fact {
