@@ -82,7 +82,7 @@ class Reader {
  private:
   int64_t bytes_;
   ThreadPool& pool_;
-  runtime::Block buffer_;
+  runtime::HugePageBuffer buffer_;
   std::atomic<uint64_t> sink_{0};
 };
 

@@ -14,7 +14,7 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
   float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width), *v = w_.v.Get(rows_ * width);
   Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_,
           {{&b.q, q}, {&b.k, k}, {&b.v, v}});
-  TookUp();
+  ClearPending();
   OverRows(rows_, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       Rotate(q + row * width, row, dim);

@@ -1,3 +1,5 @@
+// The C interface (lattice.h) over Engine and Session: every exception becomes an error code and a message of
+// the calling thread.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -156,7 +158,7 @@ int lattice_session_sample(const lattice_session* session, const lattice_samplin
     sampler.min_p = options->min_p;
     sampler.seed = options->seed;
     lattice::runtime::CheckOptions(sampler);
-    // The model may know more ids than the tokenizer, for a round size.
+    // The model's vocabulary may be padded to a round size; only ids of the tokenizer may be sampled.
     const auto known = static_cast<size_t>(session->open->tokenizer->vocab_size());
     const double uniform =
         lattice::Random(sampler.seed).Uniform(static_cast<uint64_t>(session->session.position()));

@@ -29,7 +29,7 @@ class CInterface : public testing::Test {
     EXPECT_EQ(lattice_session_new(model_, &session_), LATTICE_OK);
   }
   ~CInterface() override {
-    // In the order that looks wrong: a session keeps its model.
+    // The model is freed before its sessions: a session keeps its model alive.
     lattice_model_free(model_);
     lattice_session_free(session_);
   }

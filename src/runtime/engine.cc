@@ -1,3 +1,5 @@
+// Cuts the tokens of all feeds into passes of bounded size, runs them, and collects the logits that were
+// asked for.
 #include "runtime/engine.h"
 
 #include <algorithm>
@@ -10,7 +12,8 @@
 namespace lattice::runtime {
 namespace {
 
-// Rows of one pass: enough for matrix products at full speed; bounds the scratch memory.
+// Most rows (tokens) of one pass: enough for matrix products at full speed, few enough to bound the scratch
+// buffers.
 constexpr int64_t kPassRows = 512;
 
 void CheckFeed(const Model& model, const Feed& feed) {
@@ -30,21 +33,23 @@ struct Engine::Work {
   Work(std::shared_ptr<const Model> shared, int count)
       : model(std::move(shared)), threads(count), workspace(threads.threads()) {}
 
-  // Rows of the pass being put together.
+  // Adds tokens [first, first + count) of a feed to the pending pass; runs the pass when it is full.
   void Add(size_t feed, int64_t first, int64_t count);
+  // Runs the pending pass, if it has any rows.
   void Flush();
 
   std::shared_ptr<const Model> model;
   ThreadPool threads;
   Workspace workspace;
   std::span<const Feed> feeds;
-  std::vector<int64_t> begins;  // of each feed in rows of logits, and the end
+  std::vector<int64_t> begins;  // the first row of logits of each feed, and the number of all rows
   std::vector<float> logits;
+  int64_t done = 0;  // rows of logits computed so far
 
+  // The pending pass.
   std::vector<SessionRows> segments;
   std::vector<int32_t> tokens;
-  std::vector<int64_t> wanted;  // rows of the pass
-  int64_t done = 0;             // rows of logits
+  std::vector<int64_t> wanted;  // the rows whose logits are wanted
 };
 
 void Engine::Work::Add(size_t feed, int64_t first, int64_t count) {
@@ -91,7 +96,8 @@ void Engine::Run(std::span<const Feed> feeds) {
   work.feeds = feeds;
   work.begins.assign(1, 0);
   work.done = 0;
-  // A Run that an exception ended has left its rows, of sessions that need not exist any more.
+  // If an exception ended the previous Run, its pending rows are still here and point to sessions that may
+  // be gone.
   work.segments.clear();
   work.tokens.clear();
   work.wanted.clear();

@@ -1,4 +1,4 @@
-// Computes: feeds tokens to sessions and gives logits.
+// The inference engine: appends tokens to sessions, in batches, and returns logits.
 #ifndef LATTICE_RUNTIME_ENGINE_H_
 #define LATTICE_RUNTIME_ENGINE_H_
 
@@ -20,15 +20,17 @@ struct Feed {
   Session* session = nullptr;
   std::span<const int32_t> tokens;
   Want want = Want::kLast;
-  // Is told every step: token by token within a layer, layer by layer within a pass. The results do not
-  // change, but are computed token by token. Attention has no such steps.
+  // Called for every step of a recurrent memory: layer by layer within a pass, and token by token within a
+  // layer. An observed feed is computed one token at a time, which is slower but changes no result. Attention
+  // has no such steps and calls nothing.
   StepObserver* observer = nullptr;
 };
 
-// One engine is used by one thread at a time; it has threads of its own. Several engines may share a model.
+// Has a thread pool and scratch buffers, so it may be used by one thread at a time. Several engines may share
+// a model.
 class Engine {
  public:
-  // `threads` counts the caller; 0: one per core.
+  // `threads` includes the calling thread; 0: one per core.
   explicit Engine(std::shared_ptr<const Model> model, int threads = 0);
   ~Engine();
 
@@ -37,17 +39,17 @@ class Engine {
   // A session of this engine's model that has read nothing.
   Session NewSession() const;
 
-  // Appends each feed's tokens to its session. Feeds may be of different lengths: a step of 16 sessions, a
-  // prompt, or a prompt beside 15 steps. No feed influences another, not in one bit. Throws Error before
-  // anything is computed for a feed without tokens, a token outside the vocabulary, a session of another
-  // model, or a session that comes twice.
+  // Appends each feed's tokens to its session. Feeds may differ in length, so prefill and decode mix freely:
+  // one token each for 16 sessions, one prompt, or a prompt together with 15 decode steps. Each feed's result
+  // has the same bits whatever else is in the batch. Throws Error, before anything is computed, for a feed
+  // without tokens, a token outside the vocabulary, a session of another model, or a session listed twice.
   void Run(std::span<const Feed> feeds);
 
   // The logits of feed `i` of the last Run: [vocabulary] for kLast, [tokens, vocabulary] for kAll, empty for
   // kNone. Valid until the next Run.
   std::span<const float> Logits(size_t i) const;
 
-  // One feed: the logits behind the last token.
+  // Runs a single feed and returns the logits after its last token.
   std::span<const float> Append(Session& session, std::span<const int32_t> tokens);
 
  private:

@@ -1,3 +1,4 @@
+// Text generation for one sequence: tokenise the prompt, prefill, then sample and decode token by token.
 #include "runtime/generator.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ struct Generator::Parts {
           " ids but the model knows ", known, "; they do not belong together");
   }
 
-  // Logits behind the last of `ids`; the model may know more ids than the tokenizer, for a round size.
+  // Appends `ids` and returns the logits after the last, cut to the tokenizer's ids: the model's vocabulary
+  // may be padded to a round size.
   std::span<const float> Read(Session& session, std::span<const int32_t> ids) {
     return engine.Append(session, ids).first(static_cast<size_t>(tokenizer->vocab_size()));
   }
@@ -46,7 +48,7 @@ GenerationFigures Generator::Generate(std::string_view prompt, const GenerationO
   const text::Tokenizer& tokenizer = *parts_->tokenizer;
   const int32_t eot = tokenizer.special().eot;
   std::vector<int32_t> ids = tokenizer.Encode(prompt);
-  // Without a prompt the text begins as a document does: behind the end of another.
+  // Without a prompt the text starts as a document does in training: after the end-of-text token.
   if (ids.empty()) ids.push_back(std::max(eot, 0));
 
   GenerationFigures figures;

@@ -1,4 +1,4 @@
-// Text from a trained model, token by token.
+// Text generation with a trained model, token by token.
 #ifndef LATTICE_RUNTIME_GENERATOR_H_
 #define LATTICE_RUNTIME_GENERATOR_H_
 
@@ -25,17 +25,17 @@ struct GenerationFigures {
   double seconds = 0;
 };
 
-// Memory does not grow with the text, except for the transformer's cache: a prompt is read in blocks, then
-// every token is one step of the recurrence.
+// The prompt is prefilled in blocks, then every token is one step of the recurrence. Memory use does not grow
+// with the text, except for a transformer's KV cache.
 class Generator {
  public:
-  // A model with its tokenizer, which has no ids that the model does not know. `threads` 0: one per core.
+  // Throws Error when the tokenizer has more ids than the model's vocabulary. `threads` 0: one per core.
   Generator(std::shared_ptr<const Model> model, std::shared_ptr<const text::Tokenizer> tokenizer,
             int threads);
   ~Generator();
 
-  // Hands pieces of text to `show` as they are certain: whole UTF-8 characters, always. Ends at the
-  // end-of-text token. The same seed gives the same text.
+  // Calls `show` with pieces of text as they become final: always whole UTF-8 characters. Stops after
+  // options.tokens tokens or at the end-of-text token. The same seed gives the same text.
   GenerationFigures Generate(std::string_view prompt, const GenerationOptions& options,
                              const std::function<void(std::string_view)>& show);
 

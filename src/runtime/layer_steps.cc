@@ -1,3 +1,5 @@
+// Describes the recurrence of one layer to the kernels, and runs it token by token where an observer wants
+// the figures of every step.
 #include "runtime/layer_steps.h"
 
 #include <algorithm>

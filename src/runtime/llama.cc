@@ -1,3 +1,5 @@
+// Maps the config and the tensor names of a Hugging Face LLaMA checkpoint to those of our transformer, and
+// expands grouped-query attention by repeating keys and values.
 #include "runtime/llama.h"
 
 #include <algorithm>
@@ -30,8 +32,8 @@ int64_t KeyHeads(const json& config) {
   return config.value("num_key_value_heads", config.at("num_attention_heads").get<int64_t>());
 }
 
-// Our name of a tensor in theirs.
-std::string TheirName(const std::string& ours) {
+// The name that Hugging Face gives to our tensor `ours`.
+std::string HuggingFaceName(const std::string& ours) {
   static const std::map<std::string, std::string> kWhole = {{"embed.weight", "model.embed_tokens.weight"},
                                                             {"final_norm.weight", "model.norm.weight"},
                                                             {"head.weight", "lm_head.weight"}};
@@ -122,7 +124,7 @@ std::shared_ptr<const Model> LoadLlama(const fs::path& directory, WeightFormat f
       [&](const model::TensorInfo& info, std::span<float> out) {
         const bool shared = info.name.ends_with("mixer.k.weight") || info.name.ends_with("mixer.v.weight");
         const int64_t times = shared ? repeat : 1;
-        const io::TensorView& tensor = files.Get(TheirName(info.name));
+        const io::TensorView& tensor = files.Get(HuggingFaceName(info.name));
         std::vector<int64_t> expected = info.shape;
         expected[0] /= times;
         Check(tensor.shape == expected, "[llama] ", directory.string(), ": the tensor \"", tensor.name,

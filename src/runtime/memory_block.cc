@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kTileRows = kernels::ShortConv<float>::kTileRows;
 
-// Vectors of `width` side by side, brought to length 1 or divided by the root of their width.
+// Normalises `count` adjacent vectors of `width`: to length 1 (kL2), or by 1 / sqrt(width) (kScale).
 void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x) {
   if (kind == model::VectorNorm::kL2) {
     kernels::RowNormForward<float> norm;
@@ -47,7 +47,7 @@ void Pass::OverTiles(const Work& work, const Done& done) {
     for (int64_t tile = 0; tile * kTileRows < segment.count; ++tile) tiles.push_back({&segment, tile});
   }
   const auto count = static_cast<int64_t>(tiles.size());
-  // A tile of a step is one row: too little to wake a thread for.
+  // In decoding a tile is one row, too little work to wake a thread for; grains have at least 8 rows.
   threads_.For(count, rows_ < 8 ? count : std::max<int64_t>(1, 8 * count / rows_),
                [&](int64_t first, int64_t last) {
                  for (int64_t i = first; i < last; ++i) {
@@ -98,19 +98,19 @@ void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
   }
   Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_, products,
           {layer, kWithFeedForward, 1});
-  TookUp();
+  ClearPending();
   MakeQueriesAndKeys(b, layer);
   MakeValues(b, layer);
   MakeGates(b);
-  Remember(b, layer);
-  ReadOut(b);
+  RunMemory(b, layer);
+  ProjectOutput(b);
 }
 
 void Pass::PreConvolve(const BlockParts& b, int64_t layer) {
   const int64_t width = config_.width;
   float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width);
   OverRows(rows_, [&](int64_t first, int64_t last) { NormStream(b.pre_norm, first, last, u); });
-  TookUp();
+  ClearPending();
   const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.pre_conv; };
   OverTiles(
       [&](const SessionRows& s, int64_t tile) {
@@ -212,7 +212,7 @@ void Pass::MakeGates(const BlockParts& b) {
   }
 }
 
-void Pass::Remember(const BlockParts& b, int64_t layer) {
+void Pass::RunMemory(const BlockParts& b, int64_t layer) {
   LayerSteps recurrence;
   recurrence.rule = &model_.rule;
   recurrence.q = w_.q.Get(0);
@@ -225,7 +225,7 @@ void Pass::Remember(const BlockParts& b, int64_t layer) {
   RunRecurrence(recurrence, model_.layout, segments_, threads_, w_.stretches);
 }
 
-void Pass::ReadOut(const BlockParts& b) {
+void Pass::ProjectOutput(const BlockParts& b) {
   const int64_t width = config_.width, dim = config_.HeadDim();
   float *y = w_.y.Get(0), *t = w_.t.Get(rows_ * width);
   const float *v = w_.v.Get(0), *gate = w_.gate.Get(0);

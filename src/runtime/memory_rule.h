@@ -1,4 +1,4 @@
-// How the memory of a model steps, without its weights: the memory's kernels and what they are asked to do.
+// The recurrence of a model's memory without its weights: the kernels, their options and the sizes.
 #ifndef LATTICE_RUNTIME_MEMORY_RULE_H_
 #define LATTICE_RUNTIME_MEMORY_RULE_H_
 
@@ -10,14 +10,14 @@
 namespace lattice::runtime {
 
 struct MemoryRule {
-  // The exact recurrence, also where the configuration asks for a chunked form of it.
+  // Always the exact recurrence, even where the config asks for a chunked form.
   explicit MemoryRule(const model::ModelConfig& config);
 
   const kernels::Memory* memory;
   kernels::Normalize normalize;
   float shrink;                 // model.lam, the value of a shrink gate; 0: none
   int64_t heads, slots, width;  // H, M, D
-  int64_t state_size;           // numbers of one head's state; the first M * D are S
+  int64_t state_size;           // floats in one head's state; the first M * D are S
 
   kernels::ForwardFn<float> forward() const {
     return (shrink > 0 ? memory->shrink_kernels : memory->kernels).forward_f32;

@@ -1,3 +1,4 @@
+// Effective rank and pairwise slot similarity of one head's memory.
 #include "runtime/memory_view.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Figures about the memory of one head: a matrix of M slots, D wide each.
+// Statistics of the memory of one head, a matrix of M slots of width D.
 #ifndef LATTICE_RUNTIME_MEMORY_VIEW_H_
 #define LATTICE_RUNTIME_MEMORY_VIEW_H_
 
@@ -9,8 +9,8 @@
 namespace lattice::runtime {
 
 struct MemoryView {
-  double effective_rank = 0;   // exp of the entropy of the singular values' parts of their sum
-  double similarity = 0;       // mean |cosine| of two different slots
+  double effective_rank = 0;   // EffectiveNumber of the singular values
+  double similarity = 0;       // mean |cosine| over pairs of different slots
   std::vector<float> cosines;  // [M, M]
   std::vector<float> lengths;  // [M]
 };
@@ -18,10 +18,11 @@ MemoryView ViewMemory(std::span<const float> state, int64_t slots, int64_t width
 
 double SquaredLength(std::span<const float> x);
 
-// exp of the entropy of `weights` as parts of their sum: how many of them count. 0 when all are 0.
+// The effective number of weights: exp of the entropy of `weights` normalised to sum 1. It is n for n equal
+// weights and 0 when all are 0.
 double EffectiveNumber(std::span<const double> weights);
 
-// Singular values of rows x columns numbers, in no order.
+// The singular values of a [rows, columns] matrix, in no particular order.
 std::vector<double> SingularValues(std::span<const float> matrix, int64_t rows, int64_t columns);
 
 }  // namespace lattice::runtime

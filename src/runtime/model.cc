@@ -1,3 +1,5 @@
+// Loads a model: finds every block's tensors by name and prepares them for the forward pass (convolutions
+// transposed, decays exponentiated).
 #include "runtime/model.h"
 
 #include <cmath>
@@ -9,7 +11,7 @@
 namespace lattice::runtime {
 namespace {
 
-// Fills a block from the tensors behind its prefix.
+// Collects the tensors of one block: those whose names start with "blocks.<layer>.".
 class BlockReader {
  public:
   BlockReader(const ModelParts& parts, int64_t layer)

@@ -1,4 +1,4 @@
-// A model as the runtime computes with it.
+// A model loaded for inference.
 //
 //   const auto model = runtime::Model::Load("runs/book/checkpoints/latest");
 //   runtime::Engine engine(model);
@@ -24,25 +24,26 @@ struct ModelParts;
 // Immutable and shared: any number of engines, sessions and threads may use one.
 class Model {
  public:
-  // A checkpoint directory: config.json and model.safetensors, which must have the checksums that a
-  // checkpoint of training records for them. Weights are copied, converted if `format` is not the one they
+  // Loads a checkpoint directory: config.json and model.safetensors, which must match the checksums if the
+  // checkpoint records any. The weights are copied into memory, and converted if `format` is not the one they
   // are stored in; the files may change afterwards. Throws Error when something is missing, damaged, or of a
   // kind the runtime does not compute.
   static std::shared_ptr<const Model> Load(const std::filesystem::path& checkpoint,
                                            std::optional<WeightFormat> format = {});
-  // Untrained, for benches and tests: the initial weights of (config, seed).
+  // An untrained model with the initial weights of (config, seed), for benchmarks and tests.
   static std::shared_ptr<const Model> Untrained(const model::ModelConfig& config, uint64_t seed,
                                                 WeightFormat format);
-  // Weights from elsewhere: `fill` writes the values of each tensor of model::ModelTensors(config).
+  // A model with weights from another source: `fill` writes the values of each tensor of
+  // model::ModelTensors(config).
   static std::shared_ptr<const Model> Make(const model::ModelConfig& config, const TensorSource& fill,
                                            WeightFormat format);
   ~Model();
 
   const model::ModelConfig& config() const;
   WeightFormat format() const;
-  // Bytes of weights that a token must read.
+  // Bytes of weights that decoding one token reads.
   int64_t BytesPerToken() const;
-  // Identifies weights, format and config: a saved session belongs to one.
+  // Identifies weights, format and config. A saved session can only be loaded by a model with the same hash.
   const std::string& hash() const;
 
   const ModelParts& parts() const { return *parts_; }

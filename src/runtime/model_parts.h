@@ -1,4 +1,4 @@
-// The weights of a model, block by block, as the forward pass wants them. Inside the runtime only.
+// The weights of a model, block by block, in the layout of the forward pass. Internal to the runtime.
 #ifndef LATTICE_RUNTIME_MODEL_PARTS_H_
 #define LATTICE_RUNTIME_MODEL_PARTS_H_
 
@@ -11,22 +11,23 @@
 
 namespace lattice::runtime {
 
-// A gate in float32: u W^T + bias. Absent (weight.rows is 0) where the memory makes none from its input.
+// The weights of one gate, in float32: u W^T + bias. weight.rows is 0 for a gate that is not computed from
+// the input.
 struct GateParts {
   WeightMatrix weight;
   const float* bias = nullptr;
-  WeightMatrix down;         // kSlotSigmoid: u is brought to few columns first
+  WeightMatrix down;         // kSlotSigmoid: the first factor of a low-rank weight; `weight` is the second
   std::vector<float> decay;  // kDecay: -exp(log_decay)
 };
 
-// weight [W, channels]: transposed, as the kernel wants it.
+// A short convolution. The weight is stored transposed, [W, channels], as the kernel reads it.
 struct ConvParts {
   std::vector<float> weight;
   const float* bias = nullptr;
   int64_t channels = 0;
 };
 
-// What a memory does not have stays empty.
+// The weights of one block. Parts that the memory does not have stay empty.
 struct BlockParts {
   const float *pre_norm = nullptr, *mix_norm = nullptr, *ffn_norm = nullptr;
   ConvParts pre_conv, conv_q, conv_k, conv_v;

@@ -1,3 +1,5 @@
+// The forward pass: embedding, blocks, feed-forward layers and logits of a batch of rows. The two kinds of
+// block are in memory_block.cc and attention_block.cc.
 #include "runtime/pass.h"
 
 #include <algorithm>
@@ -55,7 +57,7 @@ void Pass::FeedForward(const BlockParts& b, int64_t layer) {
   float *gate = w_.hidden_gate.Get(rows_ * hidden), *up = w_.hidden_up.Get(rows_ * hidden);
   Project([&](int64_t first, int64_t last) { NormStream(b.ffn_norm, first, last, u); }, u, rows_,
           {{&b.ffn_gate, gate}, {&b.ffn_up, up}}, {layer + 1, 0, kWithFirst});
-  TookUp();
+  ClearPending();
   const auto activate = [&](int64_t first, int64_t last) {
     const int64_t at = first * hidden;
     kernels::SwiGluForward(gate + at, up + at, (last - first) * hidden, up + at);
@@ -87,7 +89,7 @@ void Pass::NormStream(const float* weight, int64_t first, int64_t last, float* y
 }
 
 void Pass::StartProducts(const float* x, int64_t rows, std::span<const Projection> all) {
-  // float32 among others takes x as it is.
+  // The format that x is converted to; float32 matrices among the others use x itself.
   const WeightMatrix* first = nullptr;
   for (const Projection& projection : all) {
     const WeightMatrix& w = *projection.w;
@@ -97,10 +99,12 @@ void Pass::StartProducts(const float* x, int64_t rows, std::span<const Projectio
 }
 
 kernels::FetchAhead::Beside Pass::PartOf(const StateShare& share, int64_t i, int64_t parts) const {
-  // One row is bound by memory as it is, and many in a row have their state in the cache.
+  // With few sessions there is nothing to gain: decoding them is bound by reading weights already, and a
+  // prompt keeps its state in the cache.
   const auto sessions = static_cast<int64_t>(segments_.size());
   if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || model_.memory->attention) return {};
-  // The threads that fetch the first sessions are those that will step them: their caches may be apart.
+  // Piece i fetches from session i * sessions / parts on. Products and recurrence share out their pieces in
+  // the same order, so a thread fetches the states it will step: caches may be private to a core.
   const auto each = static_cast<double>(model_.layout.layer_size * static_cast<int64_t>(sizeof(float)));
   const double first = static_cast<double>(i * sessions) / static_cast<double>(parts),
                last = static_cast<double>((i + 1) * sessions) / static_cast<double>(parts);

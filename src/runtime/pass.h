@@ -1,4 +1,5 @@
-// One pass of some tokens through the model: what the blocks are computed with. Inside the runtime only.
+// One forward pass of a batch of tokens, from one or several sessions, through the model. Each token is a
+// row. Internal to the runtime.
 #ifndef LATTICE_RUNTIME_PASS_H_
 #define LATTICE_RUNTIME_PASS_H_
 
@@ -19,10 +20,10 @@ struct SessionRows {
   SequenceState* state = nullptr;
   int64_t first = 0, count = 0;
   StepObserver* observer = nullptr;  // or null
-  int64_t token = 0;                 // of its first row, in its feed
+  int64_t token = 0;                 // index of the first row in its feed
 };
 
-// A float array that only grows.
+// A scratch buffer that grows when more is asked for and never shrinks.
 class Scratch {
  public:
   float* Get(int64_t count) {
@@ -34,27 +35,30 @@ class Scratch {
   std::vector<float> values_;
 };
 
-// Arrays of the rows of a pass; kept from pass to pass.
+// The scratch buffers of a pass, reused from pass to pass. x is the residual stream, u its normalised form,
+// and t an output that is to be added to it.
 struct Workspace {
   Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gate_low, hidden_gate, hidden_up, cos, sin, before;
   Scratch gates[kernels::kMaxGates];
   kernels::Activations activations;
-  Stretches stretches;  // of the rows of a product, and of the cells of a recurrence
+  Stretches stretches;  // shares out the rows of a product, and the cells of a recurrence
 
   explicit Workspace(int threads) : stretches(threads) {}
 };
 
-// A share of the states of a layer, [from, to) of each, that is fetched from memory while products are
-// computed: many sessions have more state than caches hold, and the recurrence alone would wait for it.
+// A part of each session's state of a layer, given as the fraction [from, to), that is prefetched while
+// matrix products are computed. The states of many sessions exceed the caches, and the recurrence, which
+// computes little per byte, would wait for them.
 struct StateShare {
   int64_t layer = -1;
   double from = 0, to = 0;
 };
 
-// How far the states of the next layer are fetched with the first product of the feed-forward part and with
-// both; the rest comes with the products that make q, k and v.
+// The fraction of the next layer's states that is prefetched by the end of the first product of the
+// feed-forward layer, and by the end of its second; the products that make q, k and v prefetch the rest.
 constexpr double kWithFirst = 0.55, kWithFeedForward = 0.85;
 
+// A product y = x W^T.
 struct Projection {
   const WeightMatrix* w;
   float* y;  // [rows, w->rows]
@@ -65,9 +69,9 @@ class Pass {
   Pass(const ModelParts& model, ThreadPool& threads, Workspace& workspace,
        std::span<const SessionRows> segments);
 
-  // Embedding, then all blocks. tokens [rows].
+  // Embeds tokens [rows], runs all blocks and advances the sessions.
   void Run(std::span<const int32_t> tokens);
-  // Behind Run: the logits of the listed rows, one after the other.
+  // After Run: writes the logits of the listed rows, one after the other.
   void Logits(std::span<const int64_t> rows, float* out);
 
  private:
@@ -75,40 +79,43 @@ class Pass {
   void AttentionBlock(const BlockParts& b, int64_t layer);
   void FeedForward(const BlockParts& b, int64_t layer);
 
-  // The parts of a memory block, in their order.
+  // The parts of a memory block, in the order they run.
   void PreConvolve(const BlockParts& b, int64_t layer);
   void MakeQueriesAndKeys(const BlockParts& b, int64_t layer);
   void MakeValues(const BlockParts& b, int64_t layer);
   void MakeGates(const BlockParts& b);
   // gate [rows, heads] = sigmoid(gate + bias)
   void SigmoidGate(const float* bias, float* gate);
-  // exp(decay softplus(gate + bias)); the values of a memory whose step scales them are scaled here.
+  // gate [rows, heads] = exp(decay softplus(gate + bias)). If the memory's values are scaled by the step size
+  // (the softplus), that is done here too.
   void DecayGate(const GateParts& parts, float* gate);
   // gate [rows, heads, slots] = sigmoid(low W^T + bias)^kSlotGatePower
   void SlotGate(const GateParts& parts, Scratch& gate);
-  void Remember(const BlockParts& b, int64_t layer);
-  void ReadOut(const BlockParts& b);
+  void RunMemory(const BlockParts& b, int64_t layer);
+  void ProjectOutput(const BlockParts& b);
 
-  // work(first, last) over rows; a few rows are not worth waking a thread for.
+  // Calls work(first, last) for ranges of rows, in parallel where there are enough rows to wake a thread for.
   template <typename Work>
   void OverRows(int64_t rows, const Work& work) {
     threads_.For(rows, rows < 8 ? rows : 8, work);
   }
-  // work(segment, tile) for the tiles of the convolution kernel; behind the last of a segment, done(segment).
+  // Calls work(segment, tile) for all tiles of the convolution kernel, and done(segment) after a segment's
+  // last tile.
   template <typename Work, typename Done>
   void OverTiles(const Work& work, const Done& done);
 
-  // Rows [first, last) of y = RMSNorm(x) weight; a `delta` is added to x before.
+  // Rows [first, last) of y = RMSNorm(x) weight. If there is a `delta`, x += delta first.
   void Norm(float* x, const float* delta, const float* weight, int64_t first, int64_t last, float* y) const;
-  // The same of the stream, which takes up what AddToStream left for it. All rows must have had their turn
-  // before TookUp().
-  void NormStream(const float* weight, int64_t first, int64_t last, float* y) const;
-  void TookUp() { pending_ = nullptr; }
-  // t joins the stream when that is read next, so that one pass over memory does both.
+  // The additions to the residual stream are fused with the norm that reads it next, so that one pass over
+  // memory does both: AddToStream only notes t, NormStream adds it to the rows that it normalises, and once
+  // all rows are done ClearPending must be called.
   void AddToStream(const float* t) { pending_ = t; }
+  void NormStream(const float* weight, int64_t first, int64_t last, float* y) const;
+  void ClearPending() { pending_ = nullptr; }
 
-  // y = x W^T for several W, all of one format or float32, that share x [rows, cols]. make(first, last)
-  // writes rows of x, which are then rounded for the product while they are in the cache.
+  // y = x W^T for several W that share x [rows, cols]. Apart from float32 ones, all W have the same format.
+  // make(first, last) writes rows of x, which are converted to the format of the product while they are in
+  // the cache. `beside` is prefetched meanwhile.
   template <typename Make>
   void Project(const Make& make, const float* x, int64_t rows, std::span<const Projection> all,
                const StateShare& beside = {}) {
@@ -124,20 +131,22 @@ class Pass {
                const StateShare& beside = {}) {
     Project(make, x, rows, std::span(all.begin(), all.size()), beside);
   }
-  // x is there already.
+  // The same where x is already written.
   void Project(const float* x, int64_t rows, std::initializer_list<Projection> all) {
     Project([](int64_t, int64_t) {}, x, rows, all);
   }
   void StartProducts(const float* x, int64_t rows, std::span<const Projection> all);
   void Multiply(std::span<const Projection> all, const StateShare& beside);
-  // Part i of `parts` of a share, or as much of it as lies in one session.
+  // What piece i of `parts` pieces of a product prefetches: its part of the share, cut off where the state of
+  // its first session ends.
   kernels::FetchAhead::Beside PartOf(const StateShare& share, int64_t i, int64_t parts) const;
+  // Computes the cosines and sines of the rotary position embedding, for all rows.
   void MakeRotations();
-  // Rotary positions on [heads, width] of a row.
+  // Applies the rotary position embedding to x [heads, width] of one row.
   void Rotate(float* x, int64_t row, int64_t width) const;
   void Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
                 float* y) const;
-  // Keeps the last inputs of a convolution, x [rows, channels], for the next pass.
+  // Saves the last inputs of a convolution, x [rows, channels], in the session's state for the next pass.
   void KeepTail(const SessionRows& segment, const float* x, int64_t channels, float* past) const;
   float* LayerState(const SessionRows& segment, int64_t layer) const {
     return segment.state->fixed.data() + layer * model_.layout.layer_size;
@@ -149,8 +158,8 @@ class Pass {
   Workspace& w_;
   std::span<const SessionRows> segments_;
   int64_t rows_ = 0;
-  const float* pending_ = nullptr;  // [rows, width], to be added to the stream
-  int64_t rotated_ = 0;             // pairs that turn with the position; 0: no rotary positions
+  const float* pending_ = nullptr;  // [rows, width], not yet added to the residual stream
+  int64_t rotated_ = 0;             // rotated pairs per head; 0: no rotary positions
 };
 
 }  // namespace lattice::runtime

@@ -1,3 +1,5 @@
+// An LRU cache of session states, keyed by a rolling hash over the tokens of the prefix, so that one walk
+// along a prompt tests all its prefixes.
 #include "runtime/prefix_cache.h"
 
 #include <algorithm>
@@ -9,7 +11,7 @@ namespace {
 
 constexpr uint64_t kEmptyKey = 0x9e3779b97f4a7c15;
 
-// The key of a prefix that is one token longer.
+// The hash of a prefix extended by one token.
 uint64_t Extend(uint64_t key, int32_t token) {
   key ^= static_cast<uint32_t>(token);
   key *= 0xff51afd7ed558ccd;
@@ -58,7 +60,7 @@ void PrefixCache::Put(std::span<const int32_t> tokens, const Snapshot& state) {
     }
   }
   while (bytes_ + bytes > budget_) Drop(std::prev(entries_.end()));
-  // When memory runs out on the way, nothing has changed.
+  // The entry is built in a list of its own, so that the cache stays consistent if an allocation throws.
   std::list<Entry> added;
   added.push_front({key, {tokens.begin(), tokens.end()}, state, bytes});
   index_.emplace(key, added.begin());

@@ -1,3 +1,5 @@
+// Runs the recurrence of one layer for all sessions of a pass, with the heads of all sessions shared out
+// among the threads.
 #include "runtime/recurrence.h"
 
 #include <algorithm>
@@ -21,8 +23,9 @@ void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span
   }
   const auto run = steps.rule->forward();
   const int64_t heads = steps.rule->heads, cells = static_cast<int64_t>(problems.size()) * heads;
-  // Heads of a step are little work each. Those of a prompt are so much that one more or less is felt at the
-  // end.
+  // How many heads a thread takes at a time. A head of a decode step is little work, so several are taken at
+  // once to save synchronisation. A head of a prompt is so much work that taking several would leave the
+  // other threads idle at the end.
   constexpr int64_t kManyTokens = 32;
   const bool prompt = !segments.empty() && segments[0].count > kManyTokens;
   const int64_t piece = prompt ? 1 : std::clamp<int64_t>(cells / (2 * threads.threads()), 1, 6);

@@ -1,5 +1,5 @@
-// The recurrence of one layer over the segments of a pass, by the kernels that training uses. Inside the
-// runtime only.
+// Runs the recurrence of one layer for all sessions of a pass, with the kernels that training uses. Internal
+// to the runtime.
 #ifndef LATTICE_RUNTIME_RECURRENCE_H_
 #define LATTICE_RUNTIME_RECURRENCE_H_
 
@@ -13,7 +13,7 @@
 
 namespace lattice::runtime {
 
-// Advances the segments' states of the layer `steps.layer` in place.
+// Advances the states of layer `steps.layer` of all segments in place.
 void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
                    ThreadPool& threads, Stretches& stretches);
 

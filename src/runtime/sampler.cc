@@ -1,3 +1,4 @@
+// Samples a token from logits: temperature, top-k, top-p, min-p and the repetition penalty.
 #include "runtime/sampler.h"
 
 #include <algorithm>
@@ -28,8 +29,8 @@ std::vector<Candidate> CandidatesOf(std::span<const float> logits) {
   return all;
 }
 
-// Candidates from the most likely on, sorted only as far as they are looked at: of 32,000 ids a choice as a
-// rule needs a few.
+// Candidates by descending probability, sorted lazily: a choice rarely looks at more than a few of 32,000
+// ids.
 class Ranking {
  public:
   Ranking(std::span<const float> logits, const SamplerOptions& options)
@@ -46,7 +47,7 @@ class Ranking {
     Sort(rank + 1);
     return all_[rank].id;
   }
-  // Relative to the most likely.
+  // The probability relative to that of the most likely candidate.
   double Weight(size_t rank) {
     Sort(rank + 1);
     return WeightOf(all_[rank]);

@@ -13,7 +13,7 @@
 namespace lattice::runtime {
 namespace {
 
-// How often each id comes when uniform runs over [0, 1).
+// The frequency of each id when `uniform` runs over [0, 1).
 std::map<int32_t, double> Frequencies(std::span<const float> logits, const SamplerOptions& options) {
   constexpr int kDraws = 10000;
   std::map<int32_t, double> found;

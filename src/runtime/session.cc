@@ -1,3 +1,4 @@
+// Forking, checkpointing and rewinding a session: all are copies of its state.
 #include "runtime/session.h"
 
 #include "base/error.h"

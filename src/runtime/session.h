@@ -1,4 +1,4 @@
-// One sequence and what the model remembers of it.
+// One sequence in progress: the recurrent state (or KV cache) after the tokens read so far.
 #ifndef LATTICE_RUNTIME_SESSION_H_
 #define LATTICE_RUNTIME_SESSION_H_
 
@@ -18,8 +18,8 @@ class Safetensors;
 
 namespace lattice::runtime {
 
-// A state at one position: immutable, cheap to hold twice, may be given to other threads and sessions of the
-// same model.
+// The state at one position: immutable, shared when copied, and usable by other threads and by other sessions
+// of the same model.
 class Snapshot {
  public:
   Snapshot() = default;
@@ -33,14 +33,15 @@ class Snapshot {
   std::shared_ptr<const SequenceState> state_;
 };
 
-// Tokens are appended by an Engine. The size does not depend on how many there have been (a transformer's
-// grows). One thread at a time. Every way to get to the same tokens gives the same bits: appending them in
-// blocks or one by one, alone or in a batch, after a fork, a rewind or a file.
+// An Engine appends the tokens. The size of a session does not depend on the number of tokens, except for a
+// transformer's, which grows. Used by one thread at a time. The state is bit-identical however the same
+// tokens got there: in blocks or one by one, alone or in a batch, after a fork, a rewind or a load from a
+// file.
 class Session {
  public:
-  // Nothing read yet.
+  // Starts before the first token.
   explicit Session(std::shared_ptr<const Model> model);
-  // Goes on from a snapshot of any session of this model.
+  // Continues from a snapshot of any session of this model.
   Session(std::shared_ptr<const Model> model, const Snapshot& from);
   Session(Session&&) = default;
   Session& operator=(Session&&) = default;
@@ -53,22 +54,22 @@ class Session {
 
   Session Fork() const;
   Snapshot Checkpoint() const;
-  // To a checkpoint of any session of this model. Throws Error for one of another model.
+  // Returns to a checkpoint of any session of this model. Throws Error for one of another model.
   void Rewind(const Snapshot& to);
-  // To before the first token.
+  // Returns to before the first token.
   void Reset();
 
-  // A safetensors file with the state, its checksum and the model's hash; written atomically. Load throws
+  // Save atomically writes a safetensors file with the state, its checksum and the model's hash. Load throws
   // Error when the file is damaged, holds values that are not finite, or belongs to another model.
   void Save(const std::filesystem::path& path) const;
   static Session Load(std::shared_ptr<const Model> model, const std::filesystem::path& path);
-  // The same without a file: the bytes that Save writes. `source` is the name errors give them. With a key
-  // the bytes are sealed: Deserialize with the same key takes nothing that was not made with it.
+  // The same in memory: the bytes that Save writes. `source` names them in error messages. A non-empty key
+  // authenticates the bytes (HMAC): Deserialize with a key refuses bytes that were not made with that key.
   std::string Serialize(std::string_view key = {}) const;
   static Session Deserialize(std::shared_ptr<const Model> model, std::string_view bytes,
                              const std::string& source, std::string_view key = {});
 
-  // The memory of a head as it is now, [M, D] (not for attention: throws Error).
+  // The current memory of one head, [M, D]. Throws Error for attention, which has none.
   std::span<const float> Memory(int64_t layer, int64_t head) const;
 
   SequenceState& state() { return state_; }

@@ -42,13 +42,13 @@ std::string Field(const io::Safetensors& file, const std::string& key) {
   return at->second;
 }
 
-// One state tensor between its place in memory and a contiguous copy. The parts of a head's memory lie
-// side by side there; in the file each is a tensor of its own.
+// Maps the state tensors of a file to their places in SequenceState. In memory the parts of a head's memory
+// (matrix, normalizer, max) are adjacent; in the file each part is one tensor over all heads.
 class Pieces {
  public:
   Pieces(const ModelParts& parts, SequenceState& state) : parts_(parts), state_(state) {}
 
-  // Calls piece(pointer, count) for the contiguous runs of the tensor, in the order of its elements.
+  // Calls piece(pointer, count) for each contiguous range of the tensor, in the order of its elements.
   template <typename Piece>
   void Visit(const model::StateTensor& tensor, int64_t layer, const Piece& piece) {
     const std::string kind = tensor.name.substr(tensor.name.rfind('.') + 1);
@@ -75,12 +75,13 @@ class Pieces {
 
 int64_t LayerOf(const model::StateTensor& tensor) { return std::stoll(tensor.name.substr(7)); }
 
-// The checksum covers the tensors and the position, so the seal covers all that a state is.
+// The message authentication code of a serialised state. It covers the checksum, which covers the tensors and
+// the position.
 std::string SealOf(std::string_view key, const std::string& model, const std::string& checksum) {
   return io::HmacSha256Hex(key, StrCat(kKind, "\n", model, "\n", checksum));
 }
 
-// In a time that does not depend on where the two differ.
+// A comparison in constant time, so that timing does not reveal where the two differ.
 bool SameSeal(std::string_view a, std::string_view b) {
   unsigned different = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
@@ -88,7 +89,7 @@ bool SameSeal(std::string_view a, std::string_view b) {
   return different == 0;
 }
 
-// A state as the tensors of its file.
+// The contents of a session file. `views` point into `held`.
 struct FileContent {
   std::vector<std::vector<float>> held;
   std::vector<io::TensorView> views;
@@ -133,7 +134,7 @@ Session Session::Load(std::shared_ptr<const Model> model, const std::filesystem:
 
 Session Session::Deserialize(std::shared_ptr<const Model> model, std::string_view bytes,
                              const std::string& source, std::string_view key) {
-  // A copy: the allocator aligns it for any element, wherever the bytes came from.
+  // The tensors are read in place, so the bytes are copied to memory that is aligned for floats.
   const std::vector<std::byte> aligned(reinterpret_cast<const std::byte*>(bytes.data()),
                                        reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size());
   const io::Safetensors file(aligned, source);

@@ -1,4 +1,4 @@
-// Session files that are damaged, made up or of something else: each is refused with a message that says why.
+// Session files that are damaged, forged or something else entirely are refused with a message that says why.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Every way to the same tokens gives the same bits.
+// The same tokens give the same bits however they are fed: in blocks or steps, alone or in a batch, after a
+// fork, a rewind or a load.
 #include "runtime/session.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +70,7 @@ TEST_P(EveryMixer, CutsAreInvisible) {
     EXPECT_EQ(session.Serialize(), io::ReadFile(dir / "session.safetensors"));
     const Session sent = Session::Deserialize(model, session.Serialize(), "the bytes");
     EXPECT_EQ(sent.Serialize(), session.Serialize());
-    // The original goes elsewhere; the copies must not notice.
+    // The original continues with other tokens; its copies must not change.
     Append(engine, session, TestTokens(7));
     EXPECT_EQ(Append(engine, fork, rest), expected) << "fork at " << cut;
     session.Rewind(here);
@@ -149,7 +150,7 @@ TEST_P(EveryMixer, AnObserverDoesNotChangeTheResult) {
   EXPECT_EQ(observer.last_token, attention ? -1 : 19);
 }
 
-// What the allocator gave out, not what a session says of itself; sanitizers count nothing.
+// Measured by the allocator, not by Session::Bytes(); sanitizers do not count.
 TEST(Session, CostsItsStateAndLittleMore) {
   const model::ModelConfig config = TinyConfig("lattice_dec");
   const auto model = Model::Untrained(config, 1, WeightFormat::kF32);

@@ -1,5 +1,5 @@
-// One-sided Jacobi: rotations between pairs of rows until all are orthogonal; their lengths are the singular
-// values.
+// Singular values by the one-sided Jacobi method: rotate pairs of rows until all rows are orthogonal; their
+// lengths are then the singular values.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 constexpr int kMostSweeps = 30;
 constexpr double kOrthogonal = 1e-9;
 
-// Makes two rows orthogonal; returns whether they were not.
+// Makes two rows orthogonal. Returns false if they already were.
 bool Rotate(double* a, double* b, int64_t n) {
   double aa = 0, bb = 0, ab = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -35,7 +35,7 @@ bool Rotate(double* a, double* b, int64_t n) {
 
 std::vector<double> SingularValues(std::span<const float> matrix, int64_t rows, int64_t columns) {
   std::vector<double> work(matrix.begin(), matrix.end());
-  if (rows > columns) {  // fewer rows, fewer rotations
+  if (rows > columns) {  // Transpose: fewer rows need fewer rotations.
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; ++c)
         work[static_cast<size_t>(c * rows + r)] = matrix[static_cast<size_t>(r * columns + c)];

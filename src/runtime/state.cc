@@ -1,3 +1,4 @@
+// The memory layout of a sequence's state, and the state before the first token.
 #include "runtime/state.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a sequence carries from token to token. Inside the runtime only; users have Session.
+// The state that a sequence carries from token to token. Internal to the runtime; users have Session.
 #ifndef LATTICE_RUNTIME_STATE_H_
 #define LATTICE_RUNTIME_STATE_H_
 
@@ -10,8 +10,9 @@
 
 namespace lattice::runtime {
 
-// Where each layer's part lies in SequenceState::fixed, in floats. The parts are those of
-// model::ModelStates; one head's memory is contiguous, with mlstm's normalizer and max behind its matrix.
+// The layout of SequenceState::fixed, in floats. A layer holds the tensors of model::ModelStates: the last
+// inputs of its convolutions, then the memory of its heads. One head's memory is contiguous: the matrix, then
+// mlstm's normalizer and max.
 struct StateLayout {
   explicit StateLayout(const model::ModelConfig& config);
 
@@ -24,16 +25,16 @@ struct StateLayout {
 
 struct SequenceState {
   int64_t position = 0;  // tokens so far
-  // Aligned, so that kernels can step a memory where it lies.
+  // Aligned, so that the kernels can update a memory in place.
   std::vector<float, AlignedAllocator<float>> fixed;
-  // Attention only: by layer, [position, C].
+  // The KV cache, for attention only: per layer, [position, C].
   std::vector<std::vector<float>> keys, values;
 
   int64_t Bytes() const;
 };
 
 struct ModelParts;
-// The state of a sequence that has not begun.
+// The state before the first token.
 SequenceState InitialState(const ModelParts& parts);
 
 }  // namespace lattice::runtime

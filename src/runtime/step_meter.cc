@@ -1,3 +1,4 @@
+// Computes the figures defined in step_figures.h in float64, from a state before and after one token.
 #include "runtime/step_meter.h"
 
 #include <algorithm>
@@ -38,7 +39,8 @@ void StepMeter::Measure(const MemoryStep& step) {
   if (objective_.has_value()) MeasureLattice(step);
 }
 
-// What every memory has: write and answer. Also s_i, and k@Phi in h_ where the objective wants it.
+// Measures write and answer, which are defined for every memory. Also computes s_i and, for the objective
+// Dec, k@Phi in h_.
 void StepMeter::MeasureStates(const MemoryStep& step) {
   const size_t slots = lengths_.size(), width = read_.size();
   std::fill(read_.begin(), read_.end(), 0.0);
@@ -76,10 +78,11 @@ double StepMeter::UnscaledLength(const MemoryStep& step, size_t slot, double a, 
   const size_t width = h_.size();
   const float* before = &step.before[slot * width];
   const double s = lengths_[slot], gamma = step.gamma, mu = step.mu;
-  // c_i: Enc's is the error of the key that the slot gives for the value, <Phi_i, v> - k_i, and h is v.
+  // c_i. For Enc, h is v, and c_i is the error of the key that the slot predicts from the value:
+  // <Phi_i, v> - k_i.
   const double c = objective_ == Objective::kEnc ? a - step.k[slot] : step.k[slot], ch = c / s;
   if (rule_.shrink == 0) {
-    // By Pythagoras; |h|^2 - a^2 without the cancellation.
+    // By Pythagoras, with across2 instead of |h|^2 - a^2, which would suffer from cancellation.
     return std::sqrt(mu * mu * s * s + gamma * gamma * ch * ch * (across2 + a * a * kEps2 / (s * s)));
   }
   double sum = kEps2;

@@ -1,4 +1,4 @@
-// Measures what steps did to a memory. Inside the library only: what is measured is in step_figures.h.
+// Measures the figures of step_figures.h. Internal to the library.
 #ifndef LATTICE_RUNTIME_STEP_METER_H_
 #define LATTICE_RUNTIME_STEP_METER_H_
 
@@ -10,19 +10,20 @@
 
 namespace lattice::runtime {
 
-// One step at a time.
+// Measures one step at a time of the memory of one head.
 class StepMeter {
  public:
   explicit StepMeter(const MemoryRule& rule);
 
   void Measure(const MemoryStep& step);
-  // Of the last step.
+  // The figures of the last step.
   const StepFigures& figures() const { return figures_; }
 
  private:
   void MeasureStates(const MemoryStep& step);
   void MeasureLattice(const MemoryStep& step);
-  // The length of Z_i, where h has a part `a` along the slot and `across2` is |h - a Phi_i|^2.
+  // |Z_i|, the length of the slot after the update and before normalisation. `a` is the component of h along
+  // the slot, `across2` is |h - a Phi_i|^2.
   double UnscaledLength(const MemoryStep& step, size_t slot, double a, double across2) const;
 
   MemoryRule rule_;

@@ -1,4 +1,4 @@
-// Small models for the runtime's tests. Only for tests.
+// Small models and tokens for the runtime's tests.
 #ifndef LATTICE_RUNTIME_TESTING_H_
 #define LATTICE_RUNTIME_TESTING_H_
 
@@ -18,7 +18,7 @@ inline model::ModelConfig TinyConfig(std::string_view mixer) {
   config.width = 40;
   config.heads = 2;
   if (!kernels::FindMemory(mixer).attention) config.slots = 12;
-  // Larger than for training: differences must not hide behind small activations.
+  // Larger than for training, so that the activations are large enough to reveal differences.
   config.init_std = 0.2;
   return config;
 }

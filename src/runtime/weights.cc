@@ -1,3 +1,4 @@
+// Reads, converts and packs the weights of a model, and computes the hash that identifies them.
 #include "runtime/weights.h"
 
 #include <sys/mman.h>
@@ -35,7 +36,7 @@ float WidenF16(uint16_t half) {
   return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
 }
 
-// Any float tensor of a file as float32. The bytes may be unaligned.
+// Converts F32, BF16 or F16 to float32. The bytes may be unaligned.
 void WidenBytes(io::Dtype dtype, std::span<const std::byte> bytes, float* out) {
   if (dtype == io::Dtype::kF32) {
     std::memcpy(out, bytes.data(), bytes.size());
@@ -55,7 +56,7 @@ void HashSamples(io::Sha256& hash, std::span<const std::byte> bytes) {
   }
 }
 
-// A row as files have it, in the matrix itself or in this thread's arena.
+// A row in the order of files: in the matrix itself, or unpacked into this thread's arena.
 const void* StoredRow(const WeightMatrix& matrix, int64_t row) {
   const int64_t bytes = matrix.cols * kernels::WeightBytes(matrix.format);
   if (matrix.format == WeightFormat::kF32) return static_cast<const std::byte*>(matrix.data) + row * bytes;
@@ -64,7 +65,7 @@ const void* StoredRow(const WeightMatrix& matrix, int64_t row) {
   return values;
 }
 
-// A few rows, as files have them: their order in memory may change from version to version.
+// Hashes a few rows in the order of files, because the packed order may change from version to version.
 void HashRows(io::Sha256& hash, const WeightMatrix& matrix) {
   constexpr int64_t kSamples = 4;
   const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
@@ -73,7 +74,7 @@ void HashRows(io::Sha256& hash, const WeightMatrix& matrix) {
   }
 }
 
-// A row of `cols` values as float32; `scale` is that of int8.
+// Converts a row of `cols` values to float32; `scale` is used for int8.
 void WidenValues(WeightFormat format, const void* values, float scale, int64_t cols, float* out) {
   switch (format) {
     case WeightFormat::kF32:
@@ -108,38 +109,38 @@ WeightFormat FormatNamed(std::string_view name) {
   Fail("[weights] unknown format \"", name, "\"", DidYouMean(name, kNames));
 }
 
-Block::Block(size_t bytes) : bytes_(RoundUp(bytes, kHugePage)) {
+HugePageBuffer::HugePageBuffer(size_t bytes) : bytes_(RoundUp(bytes, kHugePage)) {
   data_ = static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes_));
   if (data_ == nullptr) throw std::bad_alloc();
   ::madvise(data_, bytes_, MADV_HUGEPAGE);
 }
 
-Block::~Block() { std::free(data_); }
+HugePageBuffer::~HugePageBuffer() { std::free(data_); }
 
-Block::Block(Block&& other) noexcept
+HugePageBuffer::HugePageBuffer(HugePageBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 namespace {
 
 struct FileImage {
-  Block block;
+  HugePageBuffer buffer;
   size_t bytes = 0;
 };
 
-// The whole file in memory of its own, summed piece by piece while it is in the cache. Rejected: mapping it,
-// for a mapped file that is truncated ends the process that reads it.
+// Reads the whole file into memory; each piece is added to the checksum while it is in the cache. The file is
+// not mapped, because truncating a mapped file kills the process that reads it.
 FileImage ReadImage(const model::ModelConfig& config, const std::filesystem::path& path) {
   constexpr size_t kPiece = size_t{1} << 18;
   const io::ReadOnlyFile file(path);
-  // A file without bytes on the disk may claim any size.
+  // A sparse file may claim any size, so the size is checked before memory is allocated for it.
   size_t most = io::Safetensors::kMaxHeaderBytes;
   for (const model::TensorInfo& info : model::ModelTensors(config))
     most += static_cast<size_t>(info.Elements()) * sizeof(float);
   Check(file.size() <= most, "[checkpoint] ", path.string(), " has ", file.size(),
         " bytes; the weights of its config.json have at most ", most);
-  FileImage image = {Block(file.size()), file.size()};
+  FileImage image = {HugePageBuffer(file.size()), file.size()};
   io::ChecksumStream checksum;
-  for (std::span rest(image.block.data(), image.bytes); !rest.empty();) {
+  for (std::span rest(image.buffer.data(), image.bytes); !rest.empty();) {
     const std::span<std::byte> piece = rest.first(std::min(kPiece, rest.size()));
     Check(file.Read(piece) == piece.size(), "[checkpoint] ", path.string(), " shrank while it was read");
     checksum.Update(piece);
@@ -164,13 +165,13 @@ std::byte* Weights::Allocate(size_t bytes) {
 Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& path,
                  std::optional<WeightFormat> format) {
   FileImage image = ReadImage(config, path);
-  const io::Safetensors file({image.block.data(), image.bytes}, path.string());
+  const io::Safetensors file({image.buffer.data(), image.bytes}, path.string());
   const io::Dtype dtype = model::CheckWeights(config, file);
   format_ = format.value_or(dtype == io::Dtype::kI8     ? WeightFormat::kInt8
                             : dtype == io::Dtype::kBF16 ? WeightFormat::kBf16
                                                         : WeightFormat::kF32);
-  // Only float32 is used where it was read.
-  if (format_ == WeightFormat::kF32 && dtype == io::Dtype::kF32) owned_.push_back(std::move(image.block));
+  // float32 tensors are used where they were read, all others are copied.
+  if (format_ == WeightFormat::kF32 && dtype == io::Dtype::kF32) owned_.push_back(std::move(image.buffer));
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
     if (!info.IsMatrix()) {
       vectors_[info.name] = Widened(file.Get(info.name));
@@ -183,7 +184,7 @@ Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& 
       matrices_[info.name] = Converted(AsStored(file, info));
     }
   }
-  Finish(config);
+  HashAndCount(config);
 }
 
 Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format)
@@ -202,7 +203,7 @@ Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, Wei
     matrices_[info.name] =
         Converted({WeightFormat::kF32, info.shape[0], info.shape[1], std::as_bytes(floats).data(), nullptr});
   }
-  Finish(config);
+  HashAndCount(config);
 }
 
 Weights::StoredMatrix Weights::AsStored(const io::Safetensors& file, const model::TensorInfo& info) {
@@ -275,7 +276,7 @@ std::span<const float> Weights::Widened(const io::TensorView& view) {
   return {out, count};
 }
 
-void Weights::Finish(const model::ModelConfig& config) {
+void Weights::HashAndCount(const model::ModelConfig& config) {
   io::Sha256 hash;
   hash.Update(model::ModelToJson(config));
   hash.Update(Name(format_));

@@ -22,18 +22,19 @@ namespace lattice::runtime {
 using kernels::WeightFormat;
 using kernels::WeightMatrix;
 
-// "float32", "bf16", "int8"; the way back throws Error that lists them.
+// A format's name, "float32", "bf16" or "int8", and the format of a name. FormatNamed throws Error for
+// others.
 std::string_view Name(WeightFormat format);
 WeightFormat FormatNamed(std::string_view name);
 
-// Memory of its own, in huge pages where the system gives them. Those are 2 MiB and must be aligned, so many
-// matrices share a block: streaming int8 weights from small pages takes 1.7 times as long.
-class Block {
+// A buffer in huge pages where the system provides them: streaming int8 weights from small pages takes 1.7
+// times as long. Huge pages are 2 MiB and aligned to that, so many matrices should share a buffer.
+class HugePageBuffer {
  public:
-  explicit Block(size_t bytes);
-  ~Block();
-  Block(Block&& other) noexcept;
-  Block& operator=(Block&&) = delete;
+  explicit HugePageBuffer(size_t bytes);
+  ~HugePageBuffer();
+  HugePageBuffer(HugePageBuffer&& other) noexcept;
+  HugePageBuffer& operator=(HugePageBuffer&&) = delete;
   std::byte* data() const { return data_; }
 
  private:
@@ -47,61 +48,64 @@ using TensorSource = std::function<void(const model::TensorInfo& info, std::span
 // Immutable once made; may be read by all threads.
 class Weights {
  public:
-  // DIRECTORY/model.safetensors, checked against the config and the checksum that training recorded for it,
-  // in `format` or as the file has it. F16 becomes float32; bf16 and int8 are put in the order of products.
-  // The file is read, not mapped: it may change afterwards.
+  // Reads model.safetensors at `path` and checks it against the config and the recorded checksum, if there is
+  // one. The weights are converted to `format`, or keep the format of the file; F16 becomes float32. bf16 and
+  // int8 matrices are packed into panels. The file is read, not mapped, so it may change afterwards.
   Weights(const model::ModelConfig& config, const std::filesystem::path& path,
           std::optional<WeightFormat> format);
-  // Values from elsewhere: `fill` writes each tensor's, [Elements()].
+  // Weights from another source: `fill` writes the values of each tensor, [Elements()].
   Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format);
 
   WeightFormat format() const { return format_; }
-  // A tensor of TensorInfo::IsMatrix.
+  // A tensor for which TensorInfo::IsMatrix.
   const WeightMatrix& Matrix(std::string_view name) const;
   // Any other tensor, as float32.
   std::span<const float> Vector(std::string_view name) const;
-  // What a token reads: every matrix once (an untied embedding is only looked up) and all small tensors.
+  // What decoding a token reads: every matrix once, except an untied embedding, of which it reads a row, and
+  // all small tensors.
   int64_t BytesPerToken() const { return bytes_per_token_; }
-  // 64 hexadecimal digits over names, shapes, formats and samples of every tensor: another training step or
-  // format gives another one. Samples, because hashing everything would take longer than starting.
+  // 64 hexadecimal digits over names, shapes, formats and samples of every tensor, so that another training
+  // step or format gives another hash. Only samples are hashed because hashing everything would take longer
+  // than loading the model.
   const std::string& hash() const { return hash_; }
 
  private:
-  // A matrix row by row, as files have it.
+  // A row-major matrix, as in a file.
   struct StoredMatrix {
     WeightFormat format = WeightFormat::kF32;
     int64_t rows = 0, cols = 0;
     const std::byte* data = nullptr;
-    const float* scales = nullptr;  // of kInt8
+    const float* scales = nullptr;  // for kInt8
 
     void Widen(int64_t row, float* out) const;
   };
 
   static StoredMatrix AsStored(const io::Safetensors& file, const model::TensorInfo& info);
-  // In format_; float32 that is to stay float32 is not copied.
+  // The matrix in format_. float32 that stays float32 is not copied.
   WeightMatrix Converted(const StoredMatrix& from);
   WeightMatrix Packed(const StoredMatrix& from);
   std::span<const float> Widened(const io::TensorView& view);
-  // Memory that lives as long as this, aligned to a cache line.
+  // Memory that lives as long as this object, aligned to a cache line.
   std::byte* Allocate(size_t bytes);
-  void Finish(const model::ModelConfig& config);
+  // Sets hash_ and bytes_per_token_, once all tensors are there.
+  void HashAndCount(const model::ModelConfig& config);
 
   WeightFormat format_ = WeightFormat::kF32;
-  std::vector<Block> owned_;
-  size_t used_ = 0, room_ = 0;  // of the last block
+  std::vector<HugePageBuffer> owned_;
+  size_t used_ = 0, room_ = 0;  // bytes used in the last buffer, and its size
   std::map<std::string, WeightMatrix, std::less<>> matrices_;
   std::map<std::string, std::span<const float>, std::less<>> vectors_;
   int64_t bytes_per_token_ = 0;
   std::string hash_;
 };
 
-// All elements of a tensor of F32, BF16 or F16 as float32; its bytes may be unaligned.
+// Converts all elements of an F32, BF16 or F16 tensor to float32; its bytes may be unaligned.
 void WidenTensor(const io::TensorView& tensor, float* out);
 
-// Row `row` as float32.
+// Converts row `row` to float32.
 void WidenRow(const WeightMatrix& matrix, int64_t row, float* out);
 
-// Writes the weights as `path` in their format, as docs/checkpoint-format.md has it.
+// Writes the weights in their format to `path`, as docs/checkpoint-format.md specifies.
 void WriteWeights(const model::ModelConfig& config, const Weights& weights,
                   const std::filesystem::path& path);
 

@@ -1,3 +1,4 @@
+// Writes weights as a safetensors file, with packed matrices unpacked to row-major order.
 #include <cmath>
 #include <cstring>
 
@@ -21,7 +22,7 @@ io::Dtype DtypeOf(WeightFormat format) {
   return io::Dtype::kF32;
 }
 
-// The bytes of a matrix row by row; those that are in another order are copied into `unpacked`.
+// The bytes of a matrix in row-major order; a packed matrix is unpacked into `unpacked`.
 std::span<const std::byte> ByRows(const WeightMatrix& matrix, std::vector<std::vector<std::byte>>& unpacked) {
   const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
   const auto bytes = static_cast<size_t>(matrix.rows * row_bytes);

@@ -1,4 +1,4 @@
-// What becomes of the files of a model while it is in use.
+// A loaded model does not depend on its files, and damaged files are refused.
 #include "runtime/weights.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::vector<float> LogitsOf(const std::shared_ptr<const Model>& model) {
   return {logits.begin(), logits.end()};
 }
 
-// A process that reads a mapped file behind its end gets SIGBUS.
+// If the file were mapped, reading behind its new end would raise SIGBUS.
 TEST(Weights, OutliveAFileThatIsTruncated) {
   constexpr WeightFormat kAll[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8};
   for (const WeightFormat stored : kAll) {
