@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// The most likely continuation by the runtime alone, without server, batches or cache.
+// Greedy decoding with the runtime alone, without server, batches or cache.
 std::string Greedy(const ServedModel& served, const std::string& prompt, int64_t count) {
   runtime::Engine engine(served.model, 1);
   runtime::Session session(served.model);
@@ -89,7 +89,7 @@ TEST(Completions, ASeedAndTheCacheGiveTheSameText) {
 TEST(Completions, StopsCutTheText) {
   const RunningServer running;
   const std::string all = Greedy(TinyServed(), "abc", 30);
-  size_t begin = 4;  // at a character of its own
+  size_t begin = 4;  // must be at a character boundary
   while ((static_cast<unsigned char>(all[begin]) | static_cast<unsigned char>(all[begin + 1])) >= 0x80)
     ++begin;
   const std::string stop = all.substr(begin, 2);
@@ -122,7 +122,7 @@ TEST(Completions, ScoresAPromptAsLmEvalAsks) {
     EXPECT_NEAR(logprobs["token_logprobs"][i].get<double>(), runtime::LogProb(logits, tokens[i]), 1e-12);
     EXPECT_TRUE(logprobs["top_logprobs"][i].contains(logprobs["tokens"][i].get<std::string>()));
   }
-  // With a token made behind it, as lm-evaluation-harness sends it.
+  // With one generated token after it, as lm-evaluation-harness requests it.
   const Answer one = running.Post("/v1/completions",
                                   {{"prompt", tokens}, {"max_tokens", 1}, {"echo", true}, {"logprobs", 1}});
   EXPECT_EQ(one.body["choices"][0]["logprobs"]["token_logprobs"].size(), tokens.size() + 1);

@@ -21,8 +21,8 @@ bool Starts(const std::string& answer, int status) {
          answer.find("\"error\"") != std::string::npos;
 }
 
-// What a client that sends `bytes` and then waits gets.
-std::string Told(const RunningServer& running, const std::string& bytes) {
+// The response to a client that sends `bytes` and then waits.
+std::string ResponseTo(const RunningServer& running, const std::string& bytes) {
   RawClient client(running.port);
   client.Send(bytes);
   client.EndSending();
@@ -33,29 +33,33 @@ TEST(Hostile, WhatIsNoRequestGetsAnError) {
   const RunningServer running;
   const std::string post =
       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-  EXPECT_TRUE(Starts(Told(running, "rubbish\r\n\r\n"), 400));
-  EXPECT_TRUE(Starts(Told(running, "GET /health HTTP/9.9\r\n\r\n"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, "rubbish\r\n\r\n"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, "GET /health HTTP/9.9\r\n\r\n"), 400));
   EXPECT_TRUE(Starts(
-      Told(running, "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20000, 'x') + "\r\n\r\n"), 431));
-  EXPECT_TRUE(
-      Starts(Told(running, "GET /" + std::string(600, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n"), 414));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: x\r\n\r\n"), 400));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: -1\r\n\r\n"), 400));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"), 400));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"), 400));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: 99999999999\r\n\r\n{}"), 413));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: 99999999999999999999999\r\n\r\n{}"), 400));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length: 50\r\n\r\n{\"prompt\""), 400)) << "truncated";
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"), 415));
-  EXPECT_TRUE(Starts(Told(running, post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400));
-  EXPECT_TRUE(
-      Starts(Told(running, "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"), 400));
-  EXPECT_TRUE(Starts(Told(running, post + "Content-Length : 2\r\n\r\n{}"), 400));
+      ResponseTo(running, "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20000, 'x') + "\r\n\r\n"),
+      431));
   EXPECT_TRUE(Starts(
-      Told(running, post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+      ResponseTo(running, "GET /" + std::string(600, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n"), 414));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length: x\r\n\r\n"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length: -1\r\n\r\n"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"), 400));
+  EXPECT_TRUE(
+      Starts(ResponseTo(running, post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length: 99999999999\r\n\r\n{}"), 413));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length: 99999999999999999999999\r\n\r\n{}"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length: 50\r\n\r\n{\"prompt\""), 400))
+      << "truncated";
+  EXPECT_TRUE(
+      Starts(ResponseTo(running, post + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"), 415));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400));
+  EXPECT_TRUE(Starts(
+      ResponseTo(running, "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"), 400));
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Content-Length : 2\r\n\r\n{}"), 400));
+  EXPECT_TRUE(Starts(
+      ResponseTo(running, post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
       400));
-  EXPECT_TRUE(Starts(Told(running, post + "Transfer-Encoding: %63hunked\r\n\r\n0\r\n\r\n"), 400));
-  EXPECT_EQ(Told(running, ""), "");
+  EXPECT_TRUE(Starts(ResponseTo(running, post + "Transfer-Encoding: %63hunked\r\n\r\n0\r\n\r\n"), 400));
+  EXPECT_EQ(ResponseTo(running, ""), "");
   EXPECT_EQ(running.Get("/health").status, 200);
 }
 
@@ -70,10 +74,10 @@ TEST(Hostile, ChunkedBodiesAreReadAndBounded) {
   client.Send(head + "20\r\n" + kAsk + "\r\n0\r\n\r\n");
   const std::string answer = client.ReadUntil("usage");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
-  EXPECT_TRUE(Starts(Told(running, head + "2\r\n{}0\r\n\r\n"), 400)) << "a chunk without its CR LF";
+  EXPECT_TRUE(Starts(ResponseTo(running, head + "2\r\n{}0\r\n\r\n"), 400)) << "a chunk without its CR LF";
   std::string endless = head;
   for (int i = 0; i < 100; ++i) endless += "40\r\n" + std::string(64, ' ') + "\r\n";
-  EXPECT_TRUE(Starts(Told(running, endless), 413));
+  EXPECT_TRUE(Starts(ResponseTo(running, endless), 413));
 }
 
 TEST(Hostile, PipelinedRequestsAreAllAnswered) {
@@ -94,10 +98,10 @@ TEST(Hostile, RangesAreNotServed) {
   std::string ranges = "Range: bytes=0-1";
   while (ranges.size() < 15000) ranges += ",0-1";
   const std::string head = "GET / HTTP/1.1\r\nHost: localhost\r\n";
-  const std::string answer = Told(running, head + ranges + "\r\n\r\n");
+  const std::string answer = ResponseTo(running, head + ranges + "\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer.substr(0, 200);
   EXPECT_LT(answer.size(), 100000u);
-  const std::string hidden = Told(running, head + "X: a\n" + ranges + "\r\n\r\n");
+  const std::string hidden = ResponseTo(running, head + "X: a\n" + ranges + "\r\n\r\n");
   EXPECT_TRUE(Starts(hidden, 400)) << hidden.substr(0, 200);
   EXPECT_LT(hidden.size(), 2000u);
 }
@@ -112,7 +116,7 @@ TEST(Hostile, NothingIsReadOrAnsweredBeforeTheKeyIsChecked) {
       "8000000\r\n\r\n");
   EXPECT_TRUE(Starts(client.ReadAll(), 401)) << "none of the body was sent";
   EXPECT_TRUE(client.closed());
-  EXPECT_TRUE(Starts(Told(running, "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), 401));
+  EXPECT_TRUE(Starts(ResponseTo(running, "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), 401));
   EXPECT_EQ(running.Get("/v1/models", {{"Authorization", "Bearer " + options.key}}).status, 200);
   EXPECT_EQ(running.Get("/v1/models", {{"Authorization", "Bearer correct-horse-battery-A-staple"}}).status,
             401);
@@ -145,7 +149,7 @@ TEST(Hostile, CurlWaitsForPermissionToSend) {
   EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.Send("{\"text\": \"a\"}");
   EXPECT_NE(client.ReadUntil("count").find("[97]"), std::string::npos);
-  EXPECT_TRUE(Starts(Told(running, head + "Expect: wonders\r\n\r\n"), 417));
+  EXPECT_TRUE(Starts(ResponseTo(running, head + "Expect: wonders\r\n\r\n"), 417));
 }
 
 TEST(Hostile, SlowRequestsEnd) {
@@ -214,11 +218,11 @@ TEST(Hostile, PathsAndMethodsThatAreNot) {
   const Answer wrong = running.Get("/v1/completions");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.headers.find("Allow")->second, "POST");
-  EXPECT_TRUE(Starts(Told(running, "PATCH /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405));
-  EXPECT_TRUE(Starts(Told(running, "OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405));
-  EXPECT_TRUE(Starts(Told(running,
-                          "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
-                          "Content-Length: 2\r\n\r\n{}"),
+  EXPECT_TRUE(Starts(ResponseTo(running, "PATCH /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405));
+  EXPECT_TRUE(Starts(ResponseTo(running, "OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405));
+  EXPECT_TRUE(Starts(ResponseTo(running,
+                                "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+                                "Content-Length: 2\r\n\r\n{}"),
                      415));
 }
 

@@ -1,4 +1,4 @@
-// What one client, or many that do not play by the rules, can take from the others: places, memory, time.
+// Limits on what greedy or hostile clients can take from others: connections, memory, time.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -117,7 +117,7 @@ TEST(Limits, DescriptorsRunOutAndTheServerGoesOn) {
   rlimit tight = before;
   tight.rlim_cur = static_cast<rlim_t>(highest) + 1 + 4;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-  // Most cannot be accepted until others go: those that say nothing go first.
+  // There are more clients than places: connections that have sent nothing are evicted first.
   for (size_t i = 0; i < 30; ++i) EXPECT_TRUE(clients[i]->Connect(running.port));
   for (size_t i = 30; i < clients.size(); ++i) {
     EXPECT_TRUE(clients[i]->Connect(running.port) && clients[i]->Send(kHealth));
@@ -147,7 +147,7 @@ TEST(Limits, AnswersNobodyReadsHoldLittleMemoryAndGiveItBack) {
     return running.server.metrics().connections == 0;
   })) << "those that take nothing are given up";
   if (kSanitized) return;
-  // 32 MiB on their way, and what three workers need to read 2 MiB of text.
+  // 32 MiB in flight, and what three workers need to parse 2 MiB of text.
   EXPECT_LT(most, int64_t{192} << 20);
   EXPECT_TRUE(Soon([&] { return Status("VmRSS") - before < (int64_t{24} << 20); }))
       << Status("VmRSS") - before;
@@ -220,7 +220,7 @@ TEST(Limits, OneClientLeavesRoomForOthers) {
   }
   three.SendPost("/v1/completions", Stream(1));
   EXPECT_TRUE(three.ReadUntil("}}").starts_with("HTTP/1.1 429"));
-  // The third connection is idle and makes room; when all three are busy, the fourth has none.
+  // The third connection is idle and is evicted; when all three are busy, there is no room for a fourth.
   RawClient four(running.port, 0, 2);
   EXPECT_TRUE(Soon([&] { return running.server.metrics().dropped_connections == 1; }));
   EXPECT_TRUE(Answers(four));

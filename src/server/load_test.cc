@@ -79,7 +79,8 @@ TEST(Load, AHangUpWithoutAStreamIsNoticedToo) {
   EXPECT_EQ(running.server.metrics().disconnected, 1);
 }
 
-// A client that only stops sending cannot be told from one that has gone, but it can be told why.
+// A half-closed connection cannot be distinguished from one that is gone, so its request is ended; the client
+// is told why.
 TEST(Load, AHalfClosingClientIsToldAndNotGivenHalfAnAnswer) {
   const RunningServer running;
   RawClient whole(running.port), stream(running.port);
@@ -93,14 +94,14 @@ TEST(Load, AHalfClosingClientIsToldAndNotGivenHalfAnAnswer) {
   stream.EndSending();
   EXPECT_NE(stream.ReadAll().find("client_closed"), std::string::npos);
   EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
-  // What needs no computing is answered.
+  // Requests that need no computation are answered all the same.
   RawClient health(running.port);
   health.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   health.EndSending();
   EXPECT_TRUE(health.ReadAll().starts_with("HTTP/1.1 200"));
 }
 
-// Has the session write a long text to the client, and returns when its first token is there.
+// Starts a long stream to the client, and returns when its first token has arrived.
 void StreamInto(const std::string& session, RawClient& client) {
   client.SendPost(
       "/v1/completions",

@@ -1,6 +1,6 @@
-// No memory left, anywhere: the request that needed it is refused, the server goes on. Allocations of a KiB
-// and more of all threads but the test's own fail now and then; smaller ones do not, because the destructors
-// of the JSON library make some and end the program when they fail.
+// Injects allocation failures: the request that needed the memory is refused, and the server goes on.
+// Allocations of 1 KiB and more fail now and then, in all threads but the test's own. Smaller ones do not
+// fail, because the JSON library allocates in destructors and would terminate the program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -80,7 +80,7 @@ TEST(NoMemory, RefusesRequestsAndGoesOn) {
   EXPECT_GT(served, 0);
   EXPECT_TRUE(
       Soon([&] { return running.server.metrics().running == 0 && running.server.metrics().waiting == 0; }));
-  // A session that a failure has damaged says so; it can be rewound, and is then what it was.
+  // A session that a failure has damaged reports it; rewinding restores it.
   EXPECT_EQ(running.Post("/v1/sessions/" + id + "/rewind", json{{"position", 3}}).status, 200);
   const json more = {{"max_tokens", 5}, {"temperature", 0}};
   json one = more, two = more;

@@ -1,4 +1,4 @@
-// A client that says exactly what a test wants, byte by byte. Only for tests.
+// A raw socket client for tests: it sends exactly the bytes that a test gives it.
 #ifndef LATTICE_SERVER_RAW_CLIENT_H_
 #define LATTICE_SERVER_RAW_CLIENT_H_
 
@@ -14,8 +14,8 @@ namespace lattice::server {
 
 class RawClient {
  public:
-  // `buffer`: bytes that the system keeps for the client before it reads; 0: the system's choice. `number`:
-  // the client's address is 127.0.0.<number>.
+  // `buffer`: size of the socket's receive buffer; 0: the system's choice. `number`: the client's address is
+  // 127.0.0.<number>.
   explicit RawClient(int port, int buffer = 0, int number = 1) : RawClient() {
     if (buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
     const sockaddr_in own = Address(number, 0);
@@ -52,7 +52,8 @@ class RawClient {
                 std::to_string(body.size()) + "\r\n\r\n" + body);
   }
 
-  // What has come when `wanted` occurs in it, the other side has closed, or nothing comes for `milliseconds`.
+  // Reads until `wanted` has occurred, the other side has closed, or nothing has come for `milliseconds`.
+  // Returns everything received so far.
   std::string ReadUntil(const std::string& wanted, int milliseconds = 5000) {
     while (text_.find(wanted) == std::string::npos) {
       pollfd waiting = {socket_, POLLIN, 0};

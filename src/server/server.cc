@@ -1,3 +1,5 @@
+// Assembles the server: model, caches, scheduler, API, router and HTTP server, and the order in which they
+// start and stop.
 #include "server/server.h"
 
 #include <algorithm>
@@ -12,10 +14,10 @@ namespace lattice::server {
 
 namespace {
 
-// What the last answers get to be taken when the grace time is over.
+// Extra time for sending the last answers after the grace time.
 constexpr std::chrono::seconds kLastAnswers{1};
 
-// A transformer keeps keys and values of every token: texts are as long as this allows.
+// The largest KV cache of one sequence of a transformer; it bounds the length of its texts.
 constexpr int64_t kLargestCache = int64_t{256} << 20;
 
 void LimitCache(const model::ModelConfig& config, RequestLimits& limits) {
@@ -40,9 +42,9 @@ struct Server::Parts {
         api({served, scheduler, sessions, cache, metrics, workers, budget, options.seal}, options.api),
         router(api, scheduler, metrics,
                {options.key, IsLoopback(options.host), options.body_bytes, StateBytes()}),
-        front(options.http, router, workers, budget, metrics) {}
+        http_server(options.http, router, workers, budget, metrics) {}
 
-  // A state that is sent to the server is no larger than one that comes from it.
+  // The largest body of an uploaded state, which is no larger than one that was downloaded.
   int64_t StateBytes() const {
     return std::max(options.body_bytes, 2 * runtime::Session(served.model).Bytes() + (int64_t{1} << 20));
   }
@@ -57,7 +59,7 @@ struct Server::Parts {
   Scheduler scheduler;
   Api api;
   Router router;
-  http::HttpServer front;
+  http::HttpServer http_server;
   bool started = false;
 };
 
@@ -75,7 +77,8 @@ Server::Server(ServedModel served, ServerOptions options) {
   Check(text::CountInvalidUtf8(served.name) == 0 && text::IncompleteTail(served.name) == 0,
         "[serve] the model's name is not UTF-8; give one that is with --name");
   if (!IsLoopback(options.host)) {
-    // All clients of a loopback address look the same; of others, none is to take everything.
+    // Limits for a single client: nobody may take everything. On a loopback address all clients look the
+    // same, so there are none.
     if (options.http.client_connections == 0)
       options.http.client_connections = ClientShare(options.http.connections);
     if (options.scheduler.client == 0) options.scheduler.client = ClientShare(options.scheduler.Places());
@@ -88,13 +91,13 @@ Server::Server(ServedModel served, ServerOptions options) {
 
 Server::~Server() {
   Stop();
-  // Nothing is computed or answered any more when the parts go.
+  // Nothing may be computed or answered any more when the parts are destroyed.
   parts_->scheduler.Stop(Clock::now());
   parts_->workers.Stop();
 }
 
 int Server::Start() {
-  const int port = parts_->front.Start(parts_->options.host, parts_->options.port);
+  const int port = parts_->http_server.Start(parts_->options.host, parts_->options.port);
   parts_->started = true;
   return port;
 }
@@ -102,9 +105,9 @@ int Server::Start() {
 void Server::Stop() {
   if (!parts_->started) return;
   const Clock::time_point deadline = Clock::now() + parts_->options.grace;
-  parts_->front.Stop();
+  parts_->http_server.Stop();
   parts_->scheduler.Stop(deadline);
-  parts_->front.Join(std::max(deadline, Clock::now()) + kLastAnswers);
+  parts_->http_server.Join(std::max(deadline, Clock::now()) + kLastAnswers);
   parts_->started = false;
 }
 

@@ -24,12 +24,12 @@ namespace lattice::server {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;  // 0: any that is free
-  std::string key;  // empty: none, which only a loopback address allows
+  int port = 8080;  // 0: any free port
+  std::string key;  // API key; empty: none, which is only allowed on a loopback address
   int threads = 0;  // of the engine; 0: one per core
   int64_t cache_bytes = int64_t{256} << 20;
   int64_t body_bytes = int64_t{8} << 20;
-  std::chrono::seconds grace{10};  // what Stop gives to requests that are being served
+  std::chrono::seconds grace{10};  // how long Stop waits for requests in progress
   SchedulerLimits scheduler;
   SessionLimits sessions;
   ApiLimits api;
@@ -37,23 +37,23 @@ struct ServerOptions {
   StateSeal seal;
 };
 
-// A client of a server that others can reach may have so much of its connections and of its places by
-// default.
+// The default limit for a single client of a server that other machines can reach: how many of `all`
+// connections, or of `all` places in the scheduler, it may take.
 int64_t ClientShare(int64_t all);
 
-// Throws Error for options that do not go together: an address others can reach, and no key.
+// Throws Error for an address that other machines can reach without a key.
 void CheckOptions(const ServerOptions& options);
 
 class Server {
  public:
-  // Checks the options.
+  // Throws what CheckOptions throws.
   Server(ServedModel served, ServerOptions options);
   ~Server();
 
-  // Listens and serves, on threads of its own. Returns the port.
+  // Listens and serves in background threads. Returns the port.
   int Start();
-  // Takes no more requests and finishes those it has. Returns when the grace time is over at the latest, and
-  // a second more for the last answers to be taken.
+  // Accepts no more requests and finishes those in progress. Returns after the grace time at the latest, plus
+  // one second for sending the last answers.
   void Stop();
 
   const Metrics& metrics() const;

@@ -89,7 +89,7 @@ std::optional<size_t> VisibleRun(const std::vector<int>& ids) {
   return std::nullopt;
 }
 
-// What a stop text took back was never read: the session goes on as if the answer had been appended.
+// A session is rewound over a stop text: it continues as if only the answer before it had been appended.
 TEST(Sessions, AStopTextIsTakenBack) {
   const RunningServer running;
   int checked = 0;
@@ -138,7 +138,7 @@ TEST(Sessions, StatesTravelAndHostileOnesAreRefused) {
   json one = more, two = more;
   one["session"] = id, two["session"] = other;
   EXPECT_EQ(TextOf(running.Post("/v1/completions", one)), TextOf(running.Post("/v1/completions", two)));
-  // What lies before a loaded state is not known.
+  // The tokens before an uploaded state are not known.
   const Answer rewound = running.Post("/v1/sessions/" + other + "/rewind", json{{"position", 3}});
   EXPECT_EQ(rewound.status, 400);
   EXPECT_NE(rewound.text.find("16 up to"), std::string::npos);
@@ -156,8 +156,8 @@ TEST(Sessions, StatesTravelAndHostileOnesAreRefused) {
   EXPECT_EQ(running.Get("/v1/sessions/" + id).body["position"], 25);
 }
 
-// A state as somebody could make it who knows the model: other numbers, claims to have read nothing, and has
-// a checksum that is right.
+// A state as an attacker who knows the model could forge it: changed values, a claim to have read nothing,
+// and a valid checksum.
 std::string ForgedState() {
   const ServedModel served = TinyServed();
   runtime::Session session(served.model);
@@ -179,7 +179,7 @@ TEST(Sessions, AForgedStateReachesNobodyElse) {
       EXPECT_NE(loaded.text.find("seal"), std::string::npos) << loaded.text;
       continue;
     }
-    // In the session, a fork of it, and after a rewind: none may reach the cache.
+    // The forged state must not reach the prefix cache: not from the session, a fork of it, or a rewind.
     const std::string fork = running.Post("/v1/sessions/" + id + "/fork", json::object()).body["id"];
     for (const std::string& each : {id, fork}) {
       EXPECT_EQ(
@@ -192,7 +192,7 @@ TEST(Sessions, AForgedStateReachesNobodyElse) {
     const Answer answer = running.Post("/v1/completions", ask);
     EXPECT_EQ(answer.body["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
     EXPECT_EQ(TextOf(answer), TextOf(untouched.Post("/v1/completions", ask)));
-    // And the session goes on from the state it was given, not from what others have computed.
+    // The session continues from the uploaded state, not from what others have computed.
     EXPECT_NE(running.Get("/v1/sessions/" + id + "/state").text,
               running.Get("/v1/sessions/" + running.NewSession({{"prompt", prompt}}) + "/state").text);
   }

@@ -1,4 +1,4 @@
-// A server with a small untrained model, and a client for it. Only for tests.
+// A running server with a small untrained model, and a client for it, for tests.
 #ifndef LATTICE_SERVER_TESTING_H_
 #define LATTICE_SERVER_TESTING_H_
 
@@ -18,7 +18,7 @@
 
 namespace lattice::server {
 
-// Bytes without an end of text: what a model writes ends only where a test says so.
+// A byte tokenizer without an end-of-text token, so that a text ends only where a test says so.
 class EndlessBytes : public text::Tokenizer {
  public:
   EndlessBytes() : Tokenizer("bytes", 257, {}, {}) {}
@@ -37,7 +37,7 @@ class EndlessBytes : public text::Tokenizer {
 
 inline ServedModel TinyServed(std::string_view mixer = "lattice_dec") {
   model::ModelConfig config = runtime::TinyConfig(mixer);
-  config.vocab_size = 264;  // more than the tokenizer has: the rest must never be chosen
+  config.vocab_size = 264;  // more ids than the tokenizer has: the rest must never be sampled
   const auto model = runtime::Model::Untrained(config, 7, runtime::WeightFormat::kF32);
   return {"tiny", model, std::make_shared<EndlessBytes>(), 1};
 }
@@ -94,7 +94,7 @@ class RunningServer {
   }
 };
 
-// True as soon as the condition is, false after a minute: sanitizers are slow.
+// Polls until the condition is true; false after a minute (sanitizers are slow).
 template <typename Condition>
 bool Soon(const Condition& condition) {
   for (int i = 0; i < 12000; ++i) {

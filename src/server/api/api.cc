@@ -1,3 +1,5 @@
+// The table of routes, and the handlers that need no computation: models, tokenizer, health, metrics and the
+// page.
 #include "server/api/api.h"
 
 #include <array>
@@ -9,17 +11,17 @@
 
 namespace lattice::server {
 
-Api::Api(const ApiWorld& world, const ApiLimits& limits)
-    : served_(world.served),
-      scheduler_(world.scheduler),
-      sessions_(world.sessions),
-      cache_(world.cache),
-      metrics_(world.metrics),
-      workers_(world.workers),
-      budget_(world.budget),
-      seal_(world.seal),
+Api::Api(const ApiContext& context, const ApiLimits& limits)
+    : served_(context.served),
+      scheduler_(context.scheduler),
+      sessions_(context.sessions),
+      cache_(context.cache),
+      metrics_(context.metrics),
+      workers_(context.workers),
+      budget_(context.budget),
+      seal_(context.seal),
       limits_(limits),
-      cost_(world.served) {}
+      cost_(context.served) {}
 
 void Reply(Call& call, const OrderedJson& body, int status) {
   call.Answer(MakeResponse(status, "application/json", DumpJson(body)));
@@ -46,8 +48,8 @@ void Api::Models(Call& call) const {
   Reply(call, {{"object", "list"}, {"data", OrderedJson::array({model})}});
 }
 
-// "prompt" and add_special_tokens are what lm-evaluation-harness sends. It also asks for the id of a special
-// token by the name that TokenizerInfo gives; "text" is never anything but text.
+// "prompt" and add_special_tokens are the fields that lm-evaluation-harness sends. In "prompt" it also asks
+// for the id of a special token by the name that TokenizerInfo returns; "text" is always plain text.
 void Api::Tokenize(Call& call) const {
   Fields fields(call.body());
   const bool named_text = fields.Find("text") != nullptr;
@@ -61,7 +63,7 @@ void Api::Tokenize(Call& call) const {
   }
   fields.Neutral("add_special_tokens", {false});
   fields.Finish();
-  // As JSON values they would take sixteen times the room of the text.
+  // Written by hand: as JSON values the tokens would take sixteen times the memory of this string.
   std::string body = "{\"tokens\":[";
   for (const int32_t token : tokens) body.append(std::to_string(token)).append(1, ',');
   if (!tokens.empty()) body.pop_back();

@@ -1,4 +1,4 @@
-// What the server answers on its routes. docs/serving.md and openapi.json describe them.
+// The handlers of all routes. docs/serving.md and openapi.json describe the API.
 #ifndef LATTICE_SERVER_API_API_H_
 #define LATTICE_SERVER_API_API_H_
 
@@ -24,11 +24,11 @@ namespace lattice::server {
 
 struct ApiLimits {
   RequestLimits request;
-  std::chrono::seconds job{600};  // a request that computes longer is ended
+  std::chrono::seconds job{600};  // the longest time that one request may compute
 };
 
-// What the handlers work with; must outlive them.
-struct ApiWorld {
+// What the handlers use; must outlive them.
+struct ApiContext {
   const ServedModel& served;
   Scheduler& scheduler;
   SessionStore& sessions;
@@ -39,10 +39,10 @@ struct ApiWorld {
   const StateSeal& seal;
 };
 
-// Handlers answer the call, or throw ApiError for what they refuse. All may be called from any thread.
+// A handler answers its call or throws ApiError. Handlers may be called from any thread.
 class Api {
  public:
-  Api(const ApiWorld& world, const ApiLimits& limits);
+  Api(const ApiContext& context, const ApiLimits& limits);
 
   void Models(Call& call) const;
   void Completions(Call& call);
@@ -72,18 +72,18 @@ class Api {
   std::vector<int32_t> TokensOf(const Prompt& prompt, bool at_start) const;
   std::vector<Task> TasksOf(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts,
                             const std::shared_ptr<Conversation>& conversation) const;
-  // Bytes to hold for an answer until it is complete. Throws ApiError when they are more than are allowed.
+  // The memory that an answer takes until it is complete. Throws ApiError when that is more than allowed.
   int64_t AnswerBytes(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts) const;
-  // Of a token in an answer, about.
+  // The approximate size of one token in an answer.
   int64_t TokenBytes(int64_t logprobs, bool trace) const;
-  // A part of the budget for an answer; throws ApiError (429) when there is not so much.
+  // Reserves budget for an answer; throws ApiError (429) when there is not enough left.
   http::ReservedBytes ReserveAnswer(int64_t bytes) const;
-  // What a conversation may take when it has read `more` tokens.
+  // The most memory that a conversation takes after `more` further tokens.
   int64_t GrownBytes(const Conversation& conversation, int64_t more) const;
 
-  // Reads tokens into a conversation, which the lease keeps for the call; then calls `then` with the records,
-  // which have memories when `trace`, and sends the answer that it gives. `undo` when the tokens could not be
-  // read. The conversation may be another one than the lease's.
+  // Reads tokens into a conversation while the lease holds the session. Afterwards calls `then` with the
+  // records of the tokens (with memory traces if `trace`), which must answer the call; or `undo`, when
+  // reading failed. The conversation need not be the one of the lease.
   struct Reading {
     SessionStore::Lease lease;
     std::shared_ptr<Conversation> conversation;
@@ -112,21 +112,21 @@ class Api {
 // Answers with JSON.
 void Reply(Call& call, const OrderedJson& body, int status = 200);
 
-// The routes: method, path with {id} in it, and what is done. `guarded`: needs the key when there is one.
+// A route: method, path (possibly with {id}) and handler. `guarded`: requires the API key if there is one.
 struct Route {
   std::string_view method, path;
   void (Api::*handle)(Call& call) = nullptr;
   void (Api::*show)(Call& call) const = nullptr;
   bool guarded = true;
-  // Its name in the metrics.
+  // The route's name in the metrics.
   std::string label() const { return std::string(name.empty() ? path : name); }
   std::string_view name = {};
 };
 std::span<const Route> Routes();
-// The page, which openapi.json does not describe.
+// The routes of the page, which openapi.json does not describe.
 std::span<const Route> PageRoutes();
 
-// The committed description of the interface.
+// The contents of openapi.json.
 std::string_view OpenApiJson();
 
 }  // namespace lattice::server

@@ -1,3 +1,5 @@
+// /v1/completions and /v1/chat/completions: checks a request, submits its tasks to the scheduler, and answers
+// whole or as a stream of server-sent events.
 #include <functional>
 #include <optional>
 
@@ -9,44 +11,45 @@
 namespace lattice::server {
 namespace {
 
-// What an answer is made from.
-struct Ingredients {
+// What a completion is computed from.
+struct CompletionInputs {
   CompletionRequest request;
   std::vector<std::vector<int32_t>> prompts;
   std::optional<SessionStore::Lease> lease;
   std::function<OrderedJson(const SessionStore::Lease&)> session_json;
 };
 
-// A completion while the engine works at it.
+// A completion in progress.
 class Completion : public Computation {
  public:
   Completion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
-             const ServedModel& served, Ingredients ingredients)
+             const ServedModel& served, CompletionInputs inputs)
       : Computation(std::move(call), workers, metrics),
-        made_of_(std::move(ingredients)),
-        response_(served, made_of_.request, made_of_.prompts) {}
+        inputs_(std::move(inputs)),
+        response_(served, inputs_.request, inputs_.prompts) {}
 
  protected:
   void OnFailure(const std::exception_ptr& error) override {
-    made_of_.lease.reset();
+    inputs_.lease.reset();
     call().SendError(error);
   }
-  // Before the end is told: a client that has seen it may use the session at once.
+  // Releases the session before the end of the answer is sent: a client that has seen the end may use the
+  // session at once.
   OrderedJson Release(OrderedJson last) {
-    if (made_of_.lease) last["session"] = made_of_.session_json(*made_of_.lease);
-    made_of_.lease.reset();
+    if (inputs_.lease) last["session"] = inputs_.session_json(*inputs_.lease);
+    inputs_.lease.reset();
     return last;
   }
 
-  Ingredients made_of_;
+  CompletionInputs inputs_;
   CompletionResponse response_;
 };
 
 class WholeCompletion : public Completion {
  public:
   WholeCompletion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
-                  const ServedModel& served, Ingredients ingredients, http::ReservedBytes reserved)
-      : Completion(std::move(call), workers, metrics, served, std::move(ingredients)),
+                  const ServedModel& served, CompletionInputs inputs, http::ReservedBytes reserved)
+      : Completion(std::move(call), workers, metrics, served, std::move(inputs)),
         reserved_(std::move(reserved)) {}
 
  protected:
@@ -74,13 +77,13 @@ class StreamedCompletion : public Completion {
   bool Full() override { return call().reply->Full(); }
   void OnEvent(Event event) override { Send(response_.Chunks(event)); }
   void OnEnd() override {
-    const bool of_session = made_of_.lease.has_value();
+    const bool of_session = inputs_.lease.has_value();
     const OrderedJson last = Release(response_.UsageChunk());
-    if (made_of_.request.include_usage || of_session) Send(std::vector<OrderedJson>(1, last));
+    if (inputs_.request.include_usage || of_session) Send(std::vector<OrderedJson>(1, last));
     Finish("data: [DONE]\n\n");
   }
   void OnFailure(const std::exception_ptr& error) override {
-    made_of_.lease.reset();
+    inputs_.lease.reset();
     if (!begun_) return call().SendError(error);
     Finish("data: " + ErrorResponse(error).body + "\n\n");
   }
@@ -99,7 +102,7 @@ class StreamedCompletion : public Completion {
   bool begun_ = false;
 };
 
-// A session without a prompt goes on from the logits behind its last token.
+// Without a prompt, a session continues from the logits after its last token, which must be known.
 void CheckContinues(const Conversation& conversation, const std::vector<int32_t>& prompt) {
   if (!prompt.empty() || !conversation.logits.empty()) return;
   if (conversation.tokens.empty())
@@ -175,7 +178,7 @@ int64_t Api::TokenBytes(int64_t logprobs, bool trace) const {
   return kTokenBytes + kLogprobBytes * (logprobs + 1) + memory;
 }
 
-// An answer that is not streamed is held until it is complete, so its size is bounded before it is begun.
+// An answer that is not streamed is held in memory until it is complete, so its size is limited in advance.
 int64_t Api::AnswerBytes(const CompletionRequest& request,
                          std::span<const std::vector<int32_t>> prompts) const {
   const int64_t bytes = TokenBytes(request.logprobs, request.trace);
@@ -204,9 +207,9 @@ void Api::Answer(const CompletionRequest& parsed, Call& call) {
                           served_.name, "\""),
                    "model", "model_not_found");
   }
-  Ingredients made_of{parsed, {}, {}, [this](const SessionStore::Lease& lease) {
-                        return SessionJson(lease.id(), lease.conversation());
-                      }};
+  CompletionInputs made_of{parsed, {}, {}, [this](const SessionStore::Lease& lease) {
+                             return SessionJson(lease.id(), lease.conversation());
+                           }};
   const CompletionRequest& request = made_of.request;
   std::shared_ptr<Conversation> conversation;
   if (!request.session.empty()) {

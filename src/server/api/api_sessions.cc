@@ -1,3 +1,4 @@
+// /v1/sessions: create, append, fork, rewind, save, load and inspect sessions that stay on the server.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -13,7 +14,7 @@
 namespace lattice::server {
 namespace {
 
-// An integer of the query, or nothing when it is not there.
+// An integer query parameter, or nothing when it is absent.
 std::optional<int64_t> Parameter(const http::RequestHead& head, const std::string& name, int64_t below) {
   if (head.Query(name) == nullptr) return std::nullopt;
   const std::string text = *head.Query(name);
@@ -66,7 +67,7 @@ class Api::ReadingComputation : public Computation {
     for (TokenRecord& token : event.tokens) records_.push_back(std::move(token));
   }
   void OnEnd() override {
-    // Without a trace, and for a transformer, the engine tells nothing about what it reads.
+    // Without a trace, and for a transformer, the engine reports no records of the tokens it reads.
     records_.resize(reading_->tokens.size());
     for (size_t i = 0; i < records_.size(); ++i) {
       records_[i].id = reading_->tokens[i];
@@ -191,7 +192,7 @@ void Api::RewindSession(Call& call) {
   then->base = now.base;
   then->base_state = now.base_state;
   if (!now.base_state.empty()) then->session.Rewind(now.base_state);
-  // Both are there until the new one is read.
+  // Old and new state are both in memory until the new one has been computed.
   lease.Reserve(now.Bytes() + GrownBytes(*then, position - now.base));
   std::vector<int32_t> tokens(now.tokens.begin(), now.tokens.begin() + (position - now.base));
   Read(call, {std::move(lease), then, std::move(tokens), false,

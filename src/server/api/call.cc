@@ -1,3 +1,4 @@
+// Runs the handler of a request, and turns its result or its exception into an HTTP response.
 #include "server/api/call.h"
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// One request on its way through the interface: found its route, waits for its answer.
+// One API request: its route, its body, and its answer.
 #ifndef LATTICE_SERVER_API_CALL_H_
 #define LATTICE_SERVER_API_CALL_H_
 
@@ -17,14 +17,14 @@ namespace lattice::server {
 class Api;
 struct Route;
 
-// What every answer says, and what an error does. The last may throw std::bad_alloc.
+// Responses with the headers that all answers have. The last may throw std::bad_alloc.
 http::Response MakeResponse(int status, std::string_view type, std::string body);
 http::Response ErrorResponse(const ApiError& error);
 http::Response ErrorResponse(const std::exception_ptr& error);
 
-// Made when the head has come. A handler gives the answer by Answer, and it goes out when the handler has
-// returned: nothing that the handler holds, such as a session, is still taken then. Or it calls Defer, and
-// whoever holds the call gives the answer later and sends it.
+// Created when the head has been parsed. A handler sets the answer with Answer; it is sent after the handler
+// has returned, when everything that the handler held, such as a session, is released. Alternatively the
+// handler calls Defer, and whoever holds the call sets and sends the answer later.
 class Call : public http::Exchange, public std::enable_shared_from_this<Call> {
  public:
   // The API and the metrics must outlive the object.
@@ -39,11 +39,11 @@ class Call : public http::Exchange, public std::enable_shared_from_this<Call> {
 
   void Answer(http::Response response) { answer_ = std::move(response); }
   void Defer() { deferred_ = true; }
-  // Sends what Answer was given.
+  // Sends the answer that Answer has set.
   void Send() noexcept;
-  // Sends what became of an error, or ends the connection when not even that can be made.
+  // Sends an error, or ends the connection when not even that is possible.
   void SendError(const std::exception_ptr& error) noexcept;
-  // Begins a stream of events.
+  // Begins a stream of server-sent events.
   void BeginStream();
 
  private:

@@ -1,3 +1,4 @@
+// Parses and validates the JSON bodies of completion requests.
 #include "server/api/completion_request.h"
 
 #include "server/api/fields.h"
@@ -41,7 +42,7 @@ void ReadStops(Fields& fields, const RequestLimits& limits, CompletionRequest& o
   }
 }
 
-// What both kinds of request have.
+// Reads the fields that both kinds of request have.
 void ReadShared(Fields& fields, const RequestLimits& limits, CompletionRequest& out) {
   out.model = fields.String("model", "");
   out.n = fields.Integer("n", 1, 1, limits.choices);
@@ -64,7 +65,7 @@ void ReadShared(Fields& fields, const RequestLimits& limits, CompletionRequest& 
   fields.Neutral("presence_penalty", {0});
   fields.Neutral("frequency_penalty", {0});
   fields.Neutral("logit_bias", {json::object()});
-  // About the account, the price or the speed at OpenAI; none of them changes an answer.
+  // These concern accounts, prices or speed at OpenAI and do not change an answer.
   for (const char* name : {"user", "store", "metadata", "service_tier", "safety_identifier",
                            "prompt_cache_key", "prompt_cache_retention"})
     fields.Ignore(name);
@@ -147,8 +148,7 @@ std::vector<ChatMessage> ReadMessages(Fields& fields) {
   return out;
 }
 
-// The parser below throws nothing but ApiError; the library it uses may throw its own for what was not
-// foreseen.
+// Turns exceptions of the JSON library, which the checks should have prevented, into ApiError.
 template <typename Parse>
 CompletionRequest Guarded(const Parse& parse) {
   try {

@@ -1,4 +1,4 @@
-// The bodies of /v1/completions and /v1/chat/completions as the server understands them.
+// Parses the bodies of /v1/completions and /v1/chat/completions.
 #ifndef LATTICE_SERVER_API_COMPLETION_REQUEST_H_
 #define LATTICE_SERVER_API_COMPLETION_REQUEST_H_
 
@@ -20,36 +20,36 @@ struct RequestLimits {
   int64_t stops = 16;
   int64_t stop_bytes = 256;
   int64_t logprobs = 20;
-  int64_t answer_bytes = int64_t{64} << 20;  // about what an answer that is not streamed may hold
-  int32_t vocabulary = 0;                    // ids of prompts are below it
+  int64_t answer_bytes = int64_t{64} << 20;  // approximate size of an answer that is not streamed
+  int32_t vocabulary = 0;                    // token ids of prompts must be below it
 };
 
 // Text or token ids.
 using Prompt = std::variant<std::string, std::vector<int32_t>>;
 
 struct CompletionRequest {
-  std::string model;            // empty: whatever is served
+  std::string model;            // empty: the model that is served
   std::vector<Prompt> prompts;  // empty only with a session
-  std::string session;          // its id; empty: none
+  std::string session;          // id of a session; empty: none
   int64_t n = 1;
   int64_t max_tokens = 16;
-  runtime::SamplerOptions sampler;  // its seed counts when has_seed
+  runtime::SamplerOptions sampler;  // its seed is used only if has_seed
   bool has_seed = false;
   std::vector<std::string> stops;
-  int64_t logprobs = -1;  // -1: none, else how many of the most likely tokens beside the chosen one
+  int64_t logprobs = -1;  // -1: none, else how many of the most likely tokens besides the sampled one
   bool echo = false, stream = false, include_usage = false, trace = false;
   bool chat = false;
 };
 
-// Both throw ApiError (400) that names the field, and nothing else.
+// Both throw nothing but ApiError (400), which names the field.
 CompletionRequest ParseCompletion(std::string_view body, const RequestLimits& limits);
-// The messages become one prompt, with a stop text of its own: see ChatPrompt.
+// Joins the messages into one prompt (see ChatPrompt) and adds the stop text kChatStop.
 CompletionRequest ParseChat(std::string_view body, const RequestLimits& limits);
 
 struct ChatMessage {
   std::string role, content;
 };
-// How a base model is shown a conversation:
+// The prompt that presents a chat to a base model:
 //   SYSTEM <empty line> User: ... <newline> Assistant: ... <newline> User: ... <newline> Assistant:
 std::string ChatPrompt(const std::vector<ChatMessage>& messages);
 inline constexpr std::string_view kChatStop = "\nUser:";

@@ -1,3 +1,4 @@
+// Builds the JSON of completions, whole or chunk by chunk, from the events of a job.
 #include "server/api/completion_response.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace lattice::server {
 namespace {
 
-// Characters that begin in these bytes.
+// The number of UTF-8 characters that begin in these bytes.
 int64_t CharactersIn(const std::string& bytes) {
   return std::count_if(bytes.begin(), bytes.end(),
                        [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
@@ -87,7 +88,7 @@ std::string CompletionResponse::ShownText(const Event& event, Choice& choice) co
   if (request_.chat && !choice.started) shown.erase(0, shown.find_first_not_of(" \t\n"));
   if (request_.echo && !choice.started)
     shown = text::ReplaceInvalidUtf8(served_.tokenizer->Decode(prompt)) + shown;
-  // A chat's leading space may come in several pieces.
+  // The leading space of a chat's answer is removed, and may span several events.
   choice.started = choice.started || !request_.chat || !shown.empty();
   return shown;
 }

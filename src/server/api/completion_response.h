@@ -1,4 +1,4 @@
-// What the server answers to completions: JSON objects of OpenAI's interface.
+// The answers to completion requests, as JSON objects of OpenAI's API.
 #ifndef LATTICE_SERVER_API_COMPLETION_RESPONSE_H_
 #define LATTICE_SERVER_API_COMPLETION_RESPONSE_H_
 
@@ -16,14 +16,14 @@ namespace lattice::server {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// One line; bytes that are not UTF-8 are replaced.
+// The JSON text in one line; invalid UTF-8 is replaced.
 std::string DumpJson(const OrderedJson& value);
 
 // <|endoftext|>, <s> or </s>, or <id> for any other id without text.
 std::string SpecialName(const text::Tokenizer& tokenizer, int32_t id);
 
-// A token for people: its text, or bytes:\xNN where it is only a part of a character, or its SpecialName
-// where it has no text.
+// A readable form of a token: its text, or bytes:\xNN if it is only a part of a character, or its SpecialName
+// if it has no text.
 std::string TokenText(const text::Tokenizer& tokenizer, int32_t id);
 
 // Tokens and what they did to the memory: [{"id", "text", "prompt"?, "memory"?: {"write", "novelty"}}].
@@ -33,21 +33,21 @@ struct Usage {
   int64_t prompt_tokens = 0, cached_tokens = 0, chosen_tokens = 0;
 };
 
-// Builds the answer to one request from its events, whole or in pieces.
+// Builds the answer to one request from its events, whole or in chunks.
 class CompletionResponse {
  public:
-  // `prompts` are the prompts' tokens, for echo. Both must outlive the object.
+  // `prompts` are the tokens of the prompts, for echo. All references must outlive the object.
   CompletionResponse(const ServedModel& served, const CompletionRequest& request,
                      std::span<const std::vector<int32_t>> prompts);
 
-  // The pieces that an event gives, none when nothing can be shown yet.
+  // The chunks of an event; none when nothing can be shown yet.
   std::vector<OrderedJson> Chunks(const Event& event);
-  // The piece behind the last one when the client asked for usage.
+  // The final chunk, with the usage, for clients that ask for it.
   OrderedJson UsageChunk() const;
-  // A first piece for each choice of a chat, which names the role.
+  // The first chunk of each choice of a chat, which names the role.
   std::vector<OrderedJson> FirstChunks() const;
 
-  // For the whole answer: events first, then Whole.
+  // For a whole answer: call Add for all events, then Whole.
   void Add(const Event& event);
   OrderedJson Whole() const;
 
@@ -56,7 +56,7 @@ class CompletionResponse {
     std::string text;
     std::vector<TokenRecord> tokens;
     const char* reason = nullptr;
-    int64_t offset = 0;  // characters told so far, for text_offset
+    int64_t offset = 0;  // characters sent so far, for text_offset
     bool started = false;
   };
 
@@ -64,7 +64,7 @@ class CompletionResponse {
   OrderedJson Logprobs(std::span<const TokenRecord> tokens, int64_t& offset) const;
   OrderedJson ChatLogprobs(std::span<const TokenRecord> tokens) const;
   OrderedJson UsageJson() const;
-  // The text of an event as it is shown: with the prompt in front of a first one that echoes.
+  // The text of an event as it is shown: with `echo`, the first one starts with the prompt.
   std::string ShownText(const Event& event, Choice& choice) const;
   std::vector<TokenRecord> ShownTokens(const Event& event, Choice& choice) const;
 

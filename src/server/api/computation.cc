@@ -1,3 +1,5 @@
+// Moves events from a job to its client as far as back-pressure allows, and ends the job when the client
+// hangs up.
 #include "server/api/computation.h"
 
 #include <new>
@@ -12,7 +14,8 @@ std::exception_ptr HungUp() {
   return kReason;
 }
 
-// What the engine throws is a failure at this request, and the client may know it.
+// The error as the client may see it. An Error of the engine concerns this request only, so its message is
+// passed on.
 std::exception_ptr ForClient(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

@@ -1,4 +1,4 @@
-// A request that waits for the engine without holding a thread.
+// A request that waits for the engine without occupying a thread.
 #ifndef LATTICE_SERVER_API_COMPUTATION_H_
 #define LATTICE_SERVER_API_COMPUTATION_H_
 
@@ -13,7 +13,7 @@
 
 namespace lattice::server {
 
-// Runs on a worker whenever the engine has made something, the client has taken something, or has hung up.
+// Runs on a worker whenever the engine has produced an event, the client has taken bytes, or has hung up.
 class Computation : public http::Work,
                     public http::ReplyListener,
                     public JobListener,
@@ -23,7 +23,8 @@ class Computation : public http::Work,
   Computation(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics)
       : call_(std::move(call)), workers_(workers), metrics_(metrics) {}
 
-  // Hands the tasks to the scheduler, which then holds this object until it is done. Throws what Submit does.
+  // Submits the tasks to the scheduler, which holds this object until they are done. Throws what Submit
+  // throws.
   void Start(Scheduler& scheduler, std::vector<Task> tasks, Clock::time_point deadline);
 
   void Run() noexcept override;
@@ -31,13 +32,13 @@ class Computation : public http::Work,
   void ReplyChanged() noexcept override { workers_.Deliver(shared_from_this()); }
 
  protected:
-  // Before the first event.
+  // Called before the first event.
   virtual void OnStart() {}
   virtual void OnEvent(Event event) = 0;
-  // The client is to take something first.
+  // Back-pressure: whether to wait until the client has taken bytes.
   virtual bool Full() { return false; }
-  // The engine has let go. Exactly one of the two is called, and answers; the second also when the first
-  // throws.
+  // Called once, when the engine is done; must answer the call. OnFailure is called if the job failed or
+  // OnEnd has thrown.
   virtual void OnEnd() = 0;
   virtual void OnFailure(const std::exception_ptr& error) = 0;
 

@@ -1,4 +1,4 @@
-// Files of the source tree that are part of the program: the page, and the description of the interface.
+// Files of the source tree that are compiled into the program: the page, and openapi.json.
 #ifndef LATTICE_SERVER_API_EMBEDDED_FILES_H_
 #define LATTICE_SERVER_API_EMBEDDED_FILES_H_
 
@@ -15,10 +15,10 @@ struct EmbeddedFile {
 // Written by embed_files.cmake.
 std::span<const EmbeddedFile> EmbeddedFiles();
 
-// Null when there is none of this name.
+// Null when there is no file of this name.
 const EmbeddedFile* FindEmbedded(std::string_view name);
 
-// By the name's ending: "text/html; charset=utf-8", ...
+// The media type by file extension: "text/html; charset=utf-8", ...
 std::string_view ContentType(std::string_view name);
 
 }  // namespace lattice::server

@@ -1,3 +1,4 @@
+// Typed access to the fields of a JSON body, with errors that name the field.
 #include "server/api/fields.h"
 
 #include <cmath>
@@ -94,7 +95,7 @@ std::vector<int32_t> Fields::Ids(const json& value, const std::string& name, int
   std::vector<int32_t> ids;
   ids.reserve(value.size());
   for (const json& id : value) {
-    // Unsigned is how the parser holds all integers that are not negative.
+    // The parser stores all non-negative integers as unsigned.
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(vocabulary)) {
       throw ApiError(400,
                      StrCat(name, " has ", KindOf(id), " among its token ids; expected integers from 0 to ",

@@ -1,5 +1,4 @@
-// Typed access to the fields of a request's JSON body; what is wrong becomes an ApiError (400) that names the
-// field.
+// Typed access to the fields of a request's JSON body. All errors are ApiError (400) that name the field.
 #ifndef LATTICE_SERVER_API_FIELDS_H_
 #define LATTICE_SERVER_API_FIELDS_H_
 
@@ -13,8 +12,7 @@
 
 namespace lattice::server {
 
-// A JSON object. A field that is null counts as absent. Every field asked for is known; Finish refuses the
-// others.
+// A JSON object. A field that is null counts as absent. Finish refuses fields that nobody has asked for.
 class Fields {
  public:
   // An empty body is an empty object.
@@ -27,15 +25,15 @@ class Fields {
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
   double Number(const std::string& name, double otherwise, double least, double most);
   std::string String(const std::string& name, const std::string& otherwise);
-  // Ids in [0, vocabulary), at most `most`.
+  // A list of at most `most` token ids in [0, vocabulary).
   std::vector<int32_t> Ids(const nlohmann::json& value, const std::string& name, int64_t vocabulary,
                            int64_t most);
-  // The field must be absent or one of these values: OpenAI has it, this server does not.
+  // For fields of OpenAI's API that this server does not support: absent or one of these neutral values.
   void Neutral(const std::string& name, std::initializer_list<nlohmann::json> values);
-  // The field may be anything and is not used.
+  // Accepts any value of the field, which is not used.
   void Ignore(const std::string& name) { known_.insert(name); }
 
-  // Throws when there is a field that nobody asked for.
+  // Throws when there is a field that nobody has asked for.
   void Finish();
 
  private:
@@ -43,7 +41,7 @@ class Fields {
   std::set<std::string> known_;
 };
 
-// "a string", "null", ...: what a value is, for messages.
+// The kind of a value for messages: "a string", "null", ...
 std::string KindOf(const nlohmann::json& value);
 
 }  // namespace lattice::server

@@ -1,3 +1,5 @@
+// Finds the route of a request and refuses, by its head alone, whatever is not allowed: wrong host or origin,
+// missing key, unknown path, oversized body.
 #include "server/api/router.h"
 
 #include <array>
@@ -11,7 +13,7 @@
 namespace lattice::server {
 namespace {
 
-// A body so long is not even read while the queue is full.
+// Longer bodies are not even read while the scheduler is full.
 constexpr int64_t kLongBody = 64 << 10;
 
 std::string FieldOf(const http::RequestHead& head, std::string_view name) {
@@ -19,7 +21,7 @@ std::string FieldOf(const http::RequestHead& head, std::string_view name) {
   return value == nullptr ? "" : *value;
 }
 
-// What stands in `path` for {id} in `pattern`; nothing when they do not match.
+// The part of `path` that matches {id} in `pattern`; nothing when they do not match.
 std::optional<std::string> Match(std::string_view pattern, std::string_view path) {
   const size_t open = pattern.find("{id}");
   if (open == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;

@@ -1,4 +1,4 @@
-// What happens to a request before its handler: who asks, what for, and whether that is allowed.
+// The router: finds the handler of a request, and checks that the client may call it.
 #ifndef LATTICE_SERVER_API_ROUTER_H_
 #define LATTICE_SERVER_API_ROUTER_H_
 
@@ -14,17 +14,16 @@
 namespace lattice::server {
 
 struct RouterOptions {
-  std::string key;    // empty: none
-  bool local = true;  // serves this machine only, so names of other machines are suspicious
-  int64_t body_bytes = 0;
-  int64_t state_bytes = 0;  // of a body that is a state
+  std::string key;          // API key; empty: none
+  bool local = true;        // serves this machine only, so a Host header with another name is refused
+  int64_t body_bytes = 0;   // the largest body
+  int64_t state_bytes = 0;  // the largest body of an uploaded state
 };
 
-// Everything is decided by the head: nothing of a body is read, and nothing is computed, for somebody who may
-// not ask.
+// Decides by the head alone: for a client that is not allowed, no body is read and nothing is computed.
 class Router : public http::Service {
  public:
-  // All must outlive the object.
+  // All references must outlive the object.
   Router(Api& api, const Scheduler& scheduler, Metrics& metrics, RouterOptions options);
 
   std::shared_ptr<http::Exchange> Open(http::Request request,
@@ -38,7 +37,7 @@ class Router : public http::Service {
   };
   static Found FindRoute(const http::RequestHead& head);
 
-  // Throw ApiError for what is refused.
+  // These throw ApiError for what is refused.
   void Examine(const http::RequestHead& head, const Found& found) const;
   void ExamineBody(const http::RequestHead& head, bool state) const;
   void CheckSender(const http::RequestHead& head, bool guarded) const;

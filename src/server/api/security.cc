@@ -1,3 +1,4 @@
+// Checks of API keys and of the Host and Origin headers.
 #include "server/api/security.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kShortestKey = 16, kLongestKey = 512;
 
-// "host", "host:port" or "[host]:port" without the port; empty when it is none of them.
+// The host of "host", "host:port" or "[host]:port"; empty for anything else.
 std::string_view WithoutPort(std::string_view host) {
   const size_t end = host.starts_with('[') ? host.find(']') + 1 : std::min(host.find(':'), host.size());
   const std::string_view port = host.substr(end);

@@ -1,4 +1,4 @@
-// Who may ask: the key, and requests that a web page elsewhere makes a browser send.
+// Access control: API keys, and protection from requests that other web pages make a browser send.
 #ifndef LATTICE_SERVER_API_SECURITY_H_
 #define LATTICE_SERVER_API_SECURITY_H_
 
@@ -8,25 +8,24 @@
 
 namespace lattice::server {
 
-// In a time that depends on the length of `given` only.
+// Compares in a time that depends on the length of `given` only.
 bool SameSecret(std::string_view given, std::string_view secret);
 
-// True for an address that only this machine can reach: "localhost", "127.0.0.1", "::1".
+// Whether only this machine can reach the address: "localhost", "127.0.0.1", "::1".
 bool IsLoopback(std::string_view host);
 
 // Whether "Authorization: Bearer KEY" has the key.
 bool HasKey(std::string_view authorization, std::string_view key);
 
-// Whether a Host header names this machine by a loopback name: a page elsewhere whose name was made to lead
-// here does not.
+// Whether a Host header has a loopback name. The requests of a DNS rebinding attack have another.
 bool IsLocalHostHeader(std::string_view host);
-// Whether an Origin header is the page of this very server.
+// Whether an Origin header names this server itself.
 bool IsOwnOrigin(std::string_view origin, std::string_view host);
 
-// The first line of a file, without spaces around it. Throws Error when it cannot be read, is shorter than 16
-// characters, or has others than visible ASCII ones; the message does not hold the key.
+// Reads a key: the first line of a file, without surrounding spaces. Throws Error when the file cannot be
+// read, or the key is shorter than 16 characters or not visible ASCII; the message does not contain the key.
 std::string ReadKeyFile(const std::filesystem::path& path);
-// The same rules for a key from elsewhere, which `source` names.
+// Applies the same rules to a key from another source, which `source` names in errors.
 std::string CheckedKey(std::string_view key, const std::string& source);
 
 }  // namespace lattice::server

@@ -36,7 +36,7 @@ std::string ApiError::Body() const {
   const nlohmann::ordered_json body = {
       {"error",
        {{"message", what()}, {"type", TypeOf(status_)}, {"param", OrNull(param_)}, {"code", OrNull(code_)}}}};
-  // Messages quote what clients sent, which need not be UTF-8.
+  // Messages quote input, which need not be UTF-8.
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

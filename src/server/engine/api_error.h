@@ -1,4 +1,4 @@
-// A request that cannot be served, in the form that clients of OpenAI's interface understand.
+// The error that ends a request, in the format of OpenAI's API.
 #ifndef LATTICE_SERVER_ENGINE_API_ERROR_H_
 #define LATTICE_SERVER_ENGINE_API_ERROR_H_
 
@@ -8,9 +8,9 @@
 
 namespace lattice::server {
 
-// `param` names the field of the request at fault, `code` the kind of failure for programs; both may be
-// empty. The message is shown to the client: it holds nothing that is not the client's own or public.
-// Messages quote what clients sent, so they are cut at 1000 bytes.
+// `param` names the field of the request at fault, `code` is a machine-readable kind of failure; both may be
+// empty. The message is sent to the client, so it must hold nothing but the client's own input and public
+// facts. Because messages quote input, they are cut at 1000 bytes.
 class ApiError : public Error {
  public:
   ApiError(int status, const std::string& message, std::string param = "", std::string code = "")

@@ -1,4 +1,5 @@
-// A sequence of tokens that a model has read, with what is needed to go on from it and to go back.
+// A session together with the tokens it has read, which allow to rewind it, and its logits, which allow to
+// continue it.
 #ifndef LATTICE_SERVER_ENGINE_CONVERSATION_H_
 #define LATTICE_SERVER_ENGINE_CONVERSATION_H_
 
@@ -10,7 +11,7 @@
 
 namespace lattice::server {
 
-// One thread at a time.
+// Used by one thread at a time.
 struct Conversation {
   explicit Conversation(std::shared_ptr<const runtime::Model> model) : session(std::move(model)) {}
   explicit Conversation(runtime::Session state) : session(std::move(state)) {}
@@ -20,14 +21,14 @@ struct Conversation {
   Conversation Fork() const;
 
   runtime::Session session;
-  // The state, or one that it goes back to, came from a client. Forks and rewinds keep this.
+  // The state descends from one that a client uploaded. Forks and rewinds keep this flag.
   bool loaded = false;
-  // A request failed while it changed the state, which is not to be used then.
+  // A request failed while it changed the state, which must not be used any more.
   bool damaged = false;
-  int64_t base = 0;  // position of the first of `tokens`; more than 0 when a state came from outside
-  runtime::Snapshot base_state;  // the state there; empty when nothing was loaded
+  int64_t base = 0;              // position of the first of `tokens`; more than 0 for an uploaded state
+  runtime::Snapshot base_state;  // the state at `base`; empty when nothing was uploaded
   std::vector<int32_t> tokens;   // read since `base`
-  std::vector<float> logits;     // behind the last token; empty when not known
+  std::vector<float> logits;     // after the last token; empty when not known
 };
 
 }  // namespace lattice::server

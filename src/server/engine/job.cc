@@ -1,3 +1,4 @@
+// The bounded queue of events between the engine's thread and the workers that answer a request.
 #include "server/engine/job.h"
 
 #include <utility>
@@ -5,7 +6,7 @@
 namespace lattice::server {
 namespace {
 
-// Events and tokens that may wait for their client.
+// A job is full with this many events or tokens waiting to be taken.
 constexpr size_t kMostEvents = 64, kMostTokens = 256;
 
 }  // namespace
@@ -33,7 +34,7 @@ std::exception_ptr Job::error() const {
 }
 
 void Job::Disown() noexcept {
-  std::shared_ptr<JobListener> listener;  // ends behind the lock
+  std::shared_ptr<JobListener> listener;  // declared first: destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   listener = std::move(listener_);
 }

@@ -1,4 +1,4 @@
-// A request as it stands between whoever answers it and the engine.
+// A request as the engine sees it: its tasks, and the queue of events from the engine to whoever answers.
 #ifndef LATTICE_SERVER_ENGINE_JOB_H_
 #define LATTICE_SERVER_ENGINE_JOB_H_
 
@@ -22,26 +22,26 @@ namespace lattice::server {
 
 using Clock = std::chrono::steady_clock;
 
-// One sequence to read and to continue.
+// One sequence to prefill and to continue.
 struct Task {
-  // Gets the tokens and keeps them; null: a new one that is dropped at the end. The caller makes sure that
+  // The conversation that the tokens are appended to; null: a temporary one. The caller makes sure that
   // nobody else uses it.
   std::shared_ptr<Conversation> conversation;
-  // Read first. May be empty only when the conversation's logits are known.
+  // May be empty only when the conversation's logits are known.
   std::vector<int32_t> prompt;
   int64_t max_tokens = 0;
   runtime::SamplerOptions sampler;
   std::vector<std::string> stops;
-  bool at_start = false;         // the first chosen token begins a text
-  int64_t logprobs = -1;         // how many of the most likely to tell with each token; -1: not even its own
-  bool prompt_logprobs = false;  // also for the prompt's tokens
-  bool trace = false;            // tell what each token did to the memory (not for attention)
-  int64_t same_prompt_as = -1;   // an earlier task of the job whose prompt, read alone, is this one's
+  bool at_start = false;  // the first sampled token begins a text
+  int64_t logprobs = -1;  // report this many of the most likely tokens; -1: no log-probabilities at all
+  bool prompt_logprobs = false;  // report them for the prompt's tokens too
+  bool trace = false;            // report what each token did to the memory (not for attention)
+  int64_t same_prompt_as = -1;   // an earlier task of the job with the same prompt; this one forks its state
 };
 
 struct TokenRecord {
   int32_t id = 0;
-  bool prompt = false;            // was read, not chosen
+  bool prompt = false;            // from the prompt, not sampled
   std::optional<double> logprob;  // none for the first token of a text
   std::vector<runtime::TokenLogProb> top;
   std::shared_ptr<const TokenMemory> memory;
@@ -50,41 +50,41 @@ struct TokenRecord {
 struct Event {
   int64_t task = 0;
   std::vector<TokenRecord> tokens;
-  std::string text;              // of chosen tokens
-  const char* reason = nullptr;  // "stop" or "length" with the last event of the task
-  // With the last event:
+  std::string text;              // of sampled tokens
+  const char* reason = nullptr;  // "stop" or "length" in the last event of the task
+  // Set in the last event:
   int64_t prompt_tokens = 0, cached_tokens = 0, chosen_tokens = 0;
 };
 
-// Is told that a job has an event, or has ended.
+// Notified when a job has an event or has ended.
 class JobListener {
  public:
   virtual ~JobListener() = default;
-  // On the engine's thread: must be quick.
+  // Called on the engine's thread: must be quick.
   virtual void JobChanged() noexcept = 0;
 };
 
-// Who sent a job, as far as its share of the server is concerned.
+// Identifies a client for the limits per client.
 using ClientId = uint64_t;
 
-// The engine's thread pushes, one other thread at a time takes. A job that is full is left alone by the
-// engine until its events are taken: a slow client holds up nobody else.
+// The engine's thread pushes events, one other thread at a time takes them. The queue is bounded: the engine
+// skips a job that is full until events are taken, so a slow client holds up nobody else.
 class Job {
  public:
-  // The listener lives until the engine has let go of the job.
+  // Holds the listener until the engine has released all tasks.
   Job(size_t tasks, ClientId client, Clock::time_point deadline, std::shared_ptr<JobListener> listener);
 
-  // The client's side. The next event, if there is one by now.
+  // The client's side. Take returns the next event if there is one; it does not wait.
   std::optional<Event> Take();
-  // The engine has let go of the job and nothing is left to take.
+  // The engine has released all tasks and all events have been taken.
   bool Finished() const;
-  // Why the job was ended early; null when it was not.
+  // Why the job was ended early; null if it was not.
   std::exception_ptr error() const;
 
-  // The engine did not take the job: the listener is let go.
+  // Drops the listener of a job that the scheduler refused.
   void Disown() noexcept;
 
-  // Both sides: ends the job. The first reason counts. Allocates nothing.
+  // Both sides: ends the job early. The first reason counts. Allocates nothing.
   void Fail(std::exception_ptr reason) noexcept;
 
   // The engine's side.
@@ -92,11 +92,11 @@ class Job {
   void Push(Event event);
   bool failed() const { return failed_; }
   ClientId client() const { return client_; }
-  // Several texts at once.
+  // Whether the job has several tasks.
   bool many() const { return many_; }
   Clock::time_point deadline() const { return deadline_; }
   Clock::time_point created() const { return created_; }
-  // One task is out of the engine's hands.
+  // The engine is done with one of the tasks.
   void Release() noexcept;
 
  private:
@@ -106,8 +106,8 @@ class Job {
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
   std::deque<Event> events_;
-  size_t tokens_ = 0;  // in events_
-  size_t held_;        // tasks that the engine has
+  size_t tokens_ = 0;  // number of tokens in events_
+  size_t held_;        // tasks that the engine has not released yet
   std::exception_ptr error_;
   std::shared_ptr<JobListener> listener_;
 };

@@ -1,3 +1,4 @@
+// Collects what each token did to the memory, quantised for the wire.
 #include "server/engine/memory_trace.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What tokens did to the memory, small enough to send with each of them.
+// What each token did to the memory, small enough to be sent with every token.
 #ifndef LATTICE_SERVER_ENGINE_MEMORY_TRACE_H_
 #define LATTICE_SERVER_ENGINE_MEMORY_TRACE_H_
 
@@ -11,26 +11,26 @@
 namespace lattice::server {
 
 struct TokenMemory {
-  // The figures of runtime/step_figures.h.
+  // Figures of runtime/step_figures.h.
   std::vector<uint8_t> write;  // [layers, heads, slots]: WriteByte(write_i)
   std::vector<float> novelty;  // [layers, heads]; NaN, null in JSON: not defined for this memory
 };
 
-// A share of a slot's length on a logarithmic scale, in steps of 4 %: b for 10^(4 b / 255 - 3), so that 0.1 %
-// and less is 0 and ten times the length and more is 255.
+// Quantises the figure write_i (how much of a slot changed) logarithmically, in steps of 4 %: byte b stands
+// for 10^(4 b / 255 - 3), so 0 means 0.1 % or less and 255 ten times the slot's length or more.
 uint8_t WriteByte(double share);
 
-// Three decimals, as every figure about the memory is sent.
+// Rounds to three decimals, as all figures about the memory are sent.
 double Rounded(double figure);
 
-// Watches one feed at a time: Watch, Engine::Run, Take.
+// Records the steps of one feed at a time: call Watch, Engine::Run, then Take.
 class MemoryTrace : public runtime::StepObserver {
  public:
   explicit MemoryTrace(const model::ModelConfig& config);
 
-  // Sets the feed up to be watched.
+  // Sets this object as the feed's observer.
   void Watch(runtime::Feed& feed);
-  // One for each token of the feed.
+  // The records of the feed, one per token.
   std::vector<std::shared_ptr<const TokenMemory>> Take();
 
   void Observe(const runtime::MemoryStep& step, const runtime::StepFigures& figures) override;

@@ -11,7 +11,7 @@
 namespace lattice::server {
 namespace {
 
-// The same from the states themselves, token by token.
+// Compares with the states themselves, token by token.
 TEST(MemoryTrace, IsHowMuchOfEachSlotATokenChanged) {
   const model::ModelConfig config = runtime::TinyConfig("lattice_dec");
   const auto model = runtime::Model::Untrained(config, 3, runtime::WeightFormat::kF32);
@@ -46,7 +46,7 @@ TEST(MemoryTrace, IsHowMuchOfEachSlotATokenChanged) {
   }
 }
 
-// The paper's novelty where there is one; nothing stands in for it elsewhere.
+// The trace has the paper's novelty for Lattice and no substitute for other memories.
 TEST(MemoryTrace, NoveltyIsTheMeasuredOneOrNone) {
   struct Noveltys : runtime::StepObserver {
     void Observe(const runtime::MemoryStep&, const runtime::StepFigures& figures) override {

@@ -1,4 +1,4 @@
-// Names that nobody can guess.
+// Unguessable ids.
 #ifndef LATTICE_SERVER_ENGINE_RANDOM_ID_H_
 #define LATTICE_SERVER_ENGINE_RANDOM_ID_H_
 

@@ -1,3 +1,5 @@
+// Continuous batching: admission control, fair choice of what runs next, and the loop that steps all running
+// sequences as one batch.
 #include "server/engine/scheduler.h"
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 namespace lattice::server {
 namespace {
 
-// How long to wait for clients when all of them are behind.
+// How long to pause when every running sequence waits for a slow client.
 constexpr std::chrono::milliseconds kClientsBehind{2};
 
 ApiError Stopping() { return ApiError(503, "the server is shutting down", "", "shutting_down"); }
@@ -17,13 +19,13 @@ int64_t MiB(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 }  // namespace
 
-Scheduler::Scheduler(const SequenceWorld& world, const SchedulerLimits& limits, int threads)
-    : world_(world),
+Scheduler::Scheduler(const SequenceContext& context, const SchedulerLimits& limits, int threads)
+    : context_(context),
       limits_(limits),
-      cost_(world.served),
+      cost_(context.served),
       stopping_error_(std::make_exception_ptr(Stopping())),
       expired_error_(std::make_exception_ptr(Expired())),
-      engine_(world.served.model, threads) {
+      engine_(context.served.model, threads) {
   feeds_.reserve(static_cast<size_t>(limits.running));
   fed_.reserve(static_cast<size_t>(limits.running));
   try {
@@ -40,7 +42,7 @@ bool Scheduler::Busy() const {
   return queued_ >= limits_.Places();
 }
 
-// The state of a session is counted where sessions are.
+// The state of a session is not counted here but in the session store.
 int64_t Scheduler::BytesOf(const Task& task) const {
   if (task.conversation != nullptr) return 0;
   return cost_.Bytes(static_cast<int64_t>(task.prompt.size()) + task.max_tokens);
@@ -60,7 +62,7 @@ void Scheduler::CheckRoom(const std::vector<Task>& tasks, ClientId client, int64
                     (count > 1 && queued_many_ + count > limits_.ManyPlaces());
   const bool greedy = limits_.client > 0 && own + count > limits_.client;
   if (!full && !greedy) return;
-  ++world_.metrics.rejected;
+  ++context_.metrics.rejected;
   if (!full)
     throw ApiError(
         429,
@@ -76,7 +78,7 @@ void Scheduler::Submit(const std::shared_ptr<Job>& job, std::vector<Task> tasks)
   const auto count = static_cast<int64_t>(tasks.size());
   const ClientId client = job->client();
   {
-    // Before sequences are made, which takes memory.
+    // Checked a first time before memory is allocated for the sequences.
     const std::lock_guard lock(mutex_);
     if (stopping_) throw Stopping();
     CheckRoom(tasks, client, bytes);
@@ -86,7 +88,7 @@ void Scheduler::Submit(const std::shared_ptr<Job>& job, std::vector<Task> tasks)
   for (Task& task : tasks) {
     const int64_t leader = task.same_prompt_as, needed = BytesOf(task);
     const auto index = static_cast<int64_t>(sequences.size());
-    sequences.push_back(std::make_shared<Sequence>(world_, std::move(task), index, job));
+    sequences.push_back(std::make_shared<Sequence>(context_, std::move(task), index, job));
     sequences.back()->state_bytes = needed;
     leaders.push_back(sequences.back().get());
     if (leader >= 0) leaders[static_cast<size_t>(leader)]->AddFollower(sequences.back());
@@ -98,7 +100,7 @@ void Scheduler::Submit(const std::shared_ptr<Job>& job, std::vector<Task> tasks)
   queued_ += count;
   if (job->many()) queued_many_ += count;
   bytes_ += bytes;
-  world_.metrics.waiting += count;
+  context_.metrics.waiting += count;
   waiting_.splice(waiting_.end(), sequences);
   changed_.notify_all();
 }
@@ -122,7 +124,7 @@ void Scheduler::Loop() {
   }
 }
 
-// Of those that may run, one of the client that runs least; the one that came first when there are several.
+// Fair choice: among the sequences that may run, the oldest of the client with the fewest running sequences.
 Scheduler::Sequences::iterator Scheduler::NextToRun() {
   auto best = waiting_.end();
   int64_t least = 0;
@@ -147,8 +149,8 @@ bool Scheduler::Admit() {
     ++shares_.find(job.client())->second.running;
     if (job.many()) ++running_many_;
     running_.splice(running_.end(), waiting_, next);
-    --world_.metrics.waiting;
-    ++world_.metrics.running;
+    --context_.metrics.waiting;
+    ++context_.metrics.running;
   }
   if (stopping_ && Clock::now() >= stop_at_) {
     for (const Sequences* all : {&running_, &waiting_}) {
@@ -161,8 +163,8 @@ bool Scheduler::Admit() {
 void Scheduler::DropEnded() {
   const std::lock_guard lock(mutex_);
   const int64_t from_running = Drop(running_, true), from_waiting = Drop(waiting_, false);
-  world_.metrics.running -= from_running;
-  world_.metrics.waiting -= from_waiting;
+  context_.metrics.running -= from_running;
+  context_.metrics.waiting -= from_waiting;
 }
 
 int64_t Scheduler::Drop(Sequences& from, bool running) {
@@ -170,7 +172,7 @@ int64_t Scheduler::Drop(Sequences& from, bool running) {
   const auto ended = [&](const std::shared_ptr<Sequence>& sequence) {
     Job& job = sequence->job();
     if (!sequence->done() && !job.failed() && now >= job.deadline()) {
-      ++world_.metrics.expired;
+      ++context_.metrics.expired;
       job.Fail(expired_error_);
     }
     if (!sequence->done() && !job.failed()) return false;
@@ -187,7 +189,7 @@ int64_t Scheduler::Drop(Sequences& from, bool running) {
   return static_cast<int64_t>(std::erase_if(from, ended));
 }
 
-// False when there was nothing to do.
+// Runs one batch; false when there was nothing to do.
 bool Scheduler::Step() {
   feeds_.clear();
   fed_.clear();
@@ -213,8 +215,8 @@ bool Scheduler::Step() {
     for (Sequence* sequence : fed_) sequence->Fail(std::current_exception());
     return true;
   }
-  ++world_.metrics.steps;
-  for (const runtime::Feed& feed : feeds_) world_.metrics.rows += static_cast<int64_t>(feed.tokens.size());
+  ++context_.metrics.steps;
+  for (const runtime::Feed& feed : feeds_) context_.metrics.rows += static_cast<int64_t>(feed.tokens.size());
   for (size_t i = 0; i < fed_.size(); ++i) {
     try {
       fed_[i]->Consume(engine_.Logits(i));

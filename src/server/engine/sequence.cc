@@ -1,3 +1,5 @@
+// The life of one sequence: prefix cache lookup, prefill in blocks, sampling, stop texts, and the events that
+// it reports.
 #include "server/engine/sequence.h"
 
 #include <algorithm>
@@ -13,16 +15,16 @@ double Seconds(Clock::duration time) { return std::chrono::duration<double>(time
 
 }  // namespace
 
-Sequence::Sequence(const SequenceWorld& world, Task task, int64_t index, std::shared_ptr<Job> job)
-    : world_(world),
+Sequence::Sequence(const SequenceContext& context, Task task, int64_t index, std::shared_ptr<Job> job)
+    : context_(context),
       task_(std::move(task)),
       index_(index),
       job_(std::move(job)),
       kept_(task_.conversation != nullptr),
       conversation_(task_.conversation),
       sampler_(task_.sampler),
-      shown_(*world.served.tokenizer, task_.at_start, task_.stops) {
-  const model::ModelConfig& config = world.served.model->config();
+      shown_(*context.served.tokenizer, task_.at_start, task_.stops) {
+  const model::ModelConfig& config = context.served.model->config();
   if (task_.trace && !kernels::FindMemory(config.mixer).attention) trace_.emplace(config);
 }
 
@@ -38,7 +40,7 @@ void Sequence::Fail(std::exception_ptr reason) noexcept {
 
 void Sequence::Begin() {
   begun_ = true;
-  if (!conversation_) conversation_ = std::make_shared<Conversation>(world_.served.model);
+  if (!conversation_) conversation_ = std::make_shared<Conversation>(context_.served.model);
   last_logits_ = conversation_->logits;
   sampler_.Accept(conversation_->tokens);
   sampler_.Accept(task_.prompt);
@@ -46,13 +48,13 @@ void Sequence::Begin() {
   const bool begun = conversation_->position() > 0 || conversation_->loaded;
   if (begun || all_computed || task_.prompt.size() < 2) return;
   const std::span<const int32_t> before_last = std::span(task_.prompt).first(task_.prompt.size() - 1);
-  const runtime::PrefixCache::Hit hit = world_.cache.Find(before_last);
+  const runtime::PrefixCache::Hit hit = context_.cache.Find(before_last);
   if (hit.tokens == 0) return;
   conversation_->session.Rewind(hit.state);
   conversation_->tokens.assign(before_last.begin(), before_last.begin() + hit.tokens);
   prompt_at_ = static_cast<size_t>(hit.tokens);
   cached_ = hit.tokens;
-  world_.metrics.cached_tokens += hit.tokens;
+  context_.metrics.cached_tokens += hit.tokens;
 }
 
 std::optional<runtime::Feed> Sequence::Plan(int64_t room) {
@@ -90,11 +92,11 @@ void Sequence::Consume(std::span<const float> logits) {
   conversation_->tokens.insert(conversation_->tokens.end(), fed_.begin(), fed_.end());
   const bool of_prompt = prompt_at_ < task_.prompt.size();
   if (of_prompt) {
-    world_.metrics.prompt_tokens += static_cast<int64_t>(fed_.size());
-    TellPrompt(logits);
+    context_.metrics.prompt_tokens += static_cast<int64_t>(fed_.size());
+    PushPromptRecords(logits);
     prompt_at_ += fed_.size();
-    Remember();
-    const auto vocabulary = static_cast<size_t>(world_.served.model->config().vocab_size);
+    CacheState();
+    const auto vocabulary = static_cast<size_t>(context_.served.model->config().vocab_size);
     if (prompt_at_ == task_.prompt.size()) AfterPrompt(logits.last(vocabulary));
     return;
   }
@@ -102,36 +104,37 @@ void Sequence::Consume(std::span<const float> logits) {
     std::vector<std::shared_ptr<const TokenMemory>> memories = trace_->Take();
     for (size_t i = 0; i < memories.size(); ++i) {
       const size_t token = read_ + i;
-      if (token >= told_ && token - told_ < untold_.size()) untold_[token - told_].memory = memories[i];
+      if (token >= pushed_ && token - pushed_ < pending_.size())
+        pending_[token - pushed_].memory = memories[i];
     }
   }
   read_ += fed_.size();
-  // Somebody who hangs up may come back to the session and go on from here.
+  // The client may hang up at any time and continue the session later from here.
   if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
-  Remember();
-  if (trace_) Tell(reason_ != nullptr ? static_cast<int64_t>(kept_tokens_) : shown_.CertainTokens());
+  CacheState();
+  if (trace_) PushRecords(reason_ != nullptr ? static_cast<int64_t>(kept_tokens_) : shown_.CertainTokens());
   if (reason_ != nullptr) return Finish(reason_, logits);
   Choose(logits);
 }
 
-// Keeps the state for prompts that begin the same. A transformer's grows with the text, so only whole prompts
-// are worth it there. What goes back to a state that a client sent is that client's alone: it need not be
-// what the tokens lead to.
-void Sequence::Remember() {
+// Puts the state into the prefix cache at multiples of kBlock and at the end of the prompt. A transformer's
+// state grows with the text, so for it only whole prompts are cached. A state that descends from an upload is
+// never cached: it need not be what its tokens lead to, and must not reach other clients.
+void Sequence::CacheState() {
   if (conversation_->loaded) return;
   const bool block = conversation_->position() % kBlock == 0 &&
-                     !kernels::FindMemory(world_.served.model->config().mixer).attention;
+                     !kernels::FindMemory(context_.served.model->config().mixer).attention;
   const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
-  if (block || prompt) world_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
+  if (block || prompt) context_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
 }
 
-void Sequence::TellPrompt(std::span<const float> logits) {
+void Sequence::PushPromptRecords(std::span<const float> logits) {
   if (!trace_ && !task_.prompt_logprobs) return;
   Event event;
   event.task = index_;
   std::vector<std::shared_ptr<const TokenMemory>> memories;
   if (trace_) memories = trace_->Take();
-  const auto vocabulary = static_cast<size_t>(world_.served.model->config().vocab_size);
+  const auto vocabulary = static_cast<size_t>(context_.served.model->config().vocab_size);
   for (size_t i = 0; i < fed_.size(); ++i) {
     TokenRecord record;
     if (task_.prompt_logprobs) {
@@ -165,9 +168,9 @@ void Sequence::Adopt(const Sequence& leader, std::span<const float> logits) {
   conversation_->logits.assign(logits.begin(), logits.end());
 }
 
-// The model may know more ids than the tokenizer, for a round size.
-std::span<const float> Sequence::Known(std::span<const float> logits) const {
-  return logits.first(static_cast<size_t>(world_.served.tokenizer->vocab_size()));
+// The logits of the tokenizer's ids: the model's vocabulary may be padded to a round size.
+std::span<const float> Sequence::TokenizerLogits(std::span<const float> logits) const {
+  return logits.first(static_cast<size_t>(context_.served.tokenizer->vocab_size()));
 }
 
 TokenRecord Sequence::RecordOf(int32_t id, std::span<const float> logits) const {
@@ -180,74 +183,75 @@ TokenRecord Sequence::RecordOf(int32_t id, std::span<const float> logits) const 
 }
 
 void Sequence::Choose(std::span<const float> logits) {
-  const int32_t id = sampler_.Next(Known(logits));
+  const int32_t id = sampler_.Next(TokenizerLogits(logits));
   const Clock::time_point now = Clock::now();
   if (last_token_) {
-    world_.metrics.between_tokens.Add(Seconds(now - *last_token_));
+    context_.metrics.between_tokens.Add(Seconds(now - *last_token_));
   } else {
-    world_.metrics.first_token.Add(Seconds(now - job_->created()));
+    context_.metrics.first_token.Add(Seconds(now - job_->created()));
   }
   last_token_ = now;
-  if (id == world_.served.tokenizer->special().eot) {
+  if (id == context_.served.tokenizer->special().eot) {
     shown_.Finish();
     kept_tokens_ = chosen_.size();
     return Finish("stop", logits);
   }
-  ++world_.metrics.chosen_tokens;
+  ++context_.metrics.chosen_tokens;
   chosen_.push_back(id);
-  untold_.push_back(RecordOf(id, logits));
+  pending_.push_back(RecordOf(id, logits));
   bool stopped = shown_.Push(id);
   const bool full = static_cast<int64_t>(chosen_.size()) == task_.max_tokens;
   if (!stopped && full) stopped = shown_.Finish();
   if (stopped) {
     kept_tokens_ = static_cast<size_t>(shown_.CertainTokens());
-    untold_.resize(std::min(untold_.size(), std::max(kept_tokens_, told_) - told_));
+    pending_.resize(std::min(pending_.size(), std::max(kept_tokens_, pushed_) - pushed_));
     reason_ = "stop";
     if (!kept_ || kept_tokens_ == read_) return Finish(reason_, logits);
-    return TakeBackStop();
+    return RewindStopText();
   }
   if (full) {
     kept_tokens_ = chosen_.size();
     reason_ = "length";
     if (!kept_ && !trace_) return Finish(reason_, logits);
   } else {
-    MarkStop(logits);
+    SaveStopCheckpoint(logits);
   }
-  if (!trace_) Tell(shown_.CertainTokens());
+  if (!trace_) PushRecords(shown_.CertainTokens());
 }
 
-// Text is waiting that may become a stop text, and with it the token just chosen.
-void Sequence::MarkStop(std::span<const float> logits) {
+// Saves the state as soon as held-back text may become a stop text that includes the token just sampled.
+void Sequence::SaveStopCheckpoint(std::span<const float> logits) {
   const bool waiting = shown_.CertainTokens() < static_cast<int64_t>(chosen_.size());
-  if (!waiting) mark_.reset();
-  if (!kept_ || task_.stops.empty() || !waiting || mark_) return;
-  mark_ = Mark{conversation_->session.Checkpoint(), {logits.begin(), logits.end()}, read_};
+  if (!waiting) stop_checkpoint_.reset();
+  if (!kept_ || task_.stops.empty() || !waiting || stop_checkpoint_) return;
+  stop_checkpoint_ =
+      StopCheckpoint{conversation_->session.Checkpoint(), {logits.begin(), logits.end()}, read_};
 }
 
-void Sequence::TakeBackStop() {
-  Check(mark_ && mark_->chosen <= kept_tokens_ && kept_tokens_ <= read_,
+void Sequence::RewindStopText() {
+  Check(stop_checkpoint_ && stop_checkpoint_->chosen <= kept_tokens_ && kept_tokens_ <= read_,
         "[serve] there is no state before the stop text");
-  conversation_->session.Rewind(mark_->state);
-  conversation_->tokens.resize(conversation_->tokens.size() - (read_ - mark_->chosen));
-  read_ = mark_->chosen;
-  if (read_ == kept_tokens_) Finish(reason_, mark_->logits);
+  conversation_->session.Rewind(stop_checkpoint_->state);
+  conversation_->tokens.resize(conversation_->tokens.size() - (read_ - stop_checkpoint_->chosen));
+  read_ = stop_checkpoint_->chosen;
+  if (read_ == kept_tokens_) Finish(reason_, stop_checkpoint_->logits);
 }
 
-void Sequence::Tell(int64_t certain) {
+void Sequence::PushRecords(int64_t certain) {
   Event event;
   event.task = index_;
   event.text = shown_.Take();
-  const auto count = std::min(untold_.size(), std::max(static_cast<size_t>(certain), told_) - told_);
-  const auto end = untold_.begin() + static_cast<std::ptrdiff_t>(count);
-  event.tokens.assign(std::make_move_iterator(untold_.begin()), std::make_move_iterator(end));
-  untold_.erase(untold_.begin(), end);
-  told_ += count;
+  const auto count = std::min(pending_.size(), std::max(static_cast<size_t>(certain), pushed_) - pushed_);
+  const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(count);
+  event.tokens.assign(std::make_move_iterator(pending_.begin()), std::make_move_iterator(end));
+  pending_.erase(pending_.begin(), end);
+  pushed_ += count;
   if (!event.tokens.empty() || !event.text.empty()) job_->Push(std::move(event));
 }
 
 void Sequence::Finish(const char* reason, std::span<const float> logits) {
   if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
-  Tell(static_cast<int64_t>(kept_tokens_));
+  PushRecords(static_cast<int64_t>(kept_tokens_));
   Event event;
   event.task = index_;
   event.reason = reason;

@@ -12,12 +12,12 @@
 namespace lattice::server {
 
 struct ServedModel {
-  std::string name;  // what clients call it
+  std::string name;  // as clients see it
   std::shared_ptr<const runtime::Model> model;
   std::shared_ptr<const text::Tokenizer> tokenizer;
   int64_t created = 0;  // seconds since 1970, when the server started
 
-  // What a text without a prompt begins behind: the end of another.
+  // The token that a text without a prompt starts after: the end-of-text token, as in training.
   int32_t FirstToken() const {
     const int32_t eot = tokenizer->special().eot;
     return eot < 0 ? 0 : eot;

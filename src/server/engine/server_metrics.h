@@ -1,4 +1,4 @@
-// What the server has done so far, as Prometheus reads it.
+// The server's metrics, in the text format of Prometheus.
 #ifndef LATTICE_SERVER_ENGINE_SERVER_METRICS_H_
 #define LATTICE_SERVER_ENGINE_SERVER_METRICS_H_
 
@@ -14,11 +14,11 @@
 
 namespace lattice::server {
 
-// Seconds, counted in buckets. Any thread.
+// A histogram of seconds. May be used from any thread.
 class Histogram {
  public:
   void Add(double seconds);
-  // In the text format, under this name.
+  // The histogram in the text format, under this name.
   std::string Text(const std::string& name, const std::string& help) const;
 
  private:
@@ -36,7 +36,7 @@ struct Metrics : http::HttpCounters {
   std::atomic<int64_t> running{0}, waiting{0};
   Histogram first_token, between_tokens;
 
-  // An answer went out.
+  // Counts an answer that was sent.
   void CountAnswer(const std::string& route, int status);
   std::string AnswersText() const;
 
@@ -45,7 +45,7 @@ struct Metrics : http::HttpCounters {
   std::map<std::pair<std::string, int>, int64_t> answers_;
 };
 
-// Lines of one figure in the text format.
+// One metric in the text format.
 std::string MetricText(const std::string& name, const std::string& type, const std::string& help,
                        int64_t value);
 

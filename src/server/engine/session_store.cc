@@ -1,3 +1,4 @@
+// The table of client sessions, with exclusive leases and limits on count and bytes.
 #include "server/engine/session_store.h"
 
 #include "server/engine/api_error.h"

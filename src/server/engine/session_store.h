@@ -17,18 +17,18 @@ struct SessionLimits {
   int64_t count = 4096;
   int64_t bytes = int64_t{1} << 30;
   int64_t tokens = int64_t{1} << 20;  // of one session, since its start or the state it was loaded from
-  // When there is no room, sessions not used for so long make it.
+  // When there is no room, sessions that have not been used for so long are evicted.
   std::chrono::seconds idle{3600};
 };
 
-// All methods may be called from any thread. Ids are random and the store's own.
+// All methods may be called from any thread. Ids are random and chosen by the store.
 class SessionStore {
   struct Entry;
 
  public:
   explicit SessionStore(const SessionLimits& limits) : limits_(limits) {}
 
-  // One session, nobody else's while the object lives.
+  // Exclusive access to one session for the lifetime of the object.
   class Lease {
    public:
     Lease(SessionStore* store, std::shared_ptr<Entry> entry) : store_(store), entry_(std::move(entry)) {}
@@ -37,10 +37,10 @@ class SessionStore {
 
     const std::string& id() const;
     Conversation& conversation() const;
-    // Keeps the session alive as long as somebody computes with it.
+    // The conversation, kept alive even if the session is removed meanwhile.
     std::shared_ptr<Conversation> shared() const;
-    // Makes sure that the session may take `bytes`, until the lease ends and its true size counts. Throws
-    // ApiError (429) when there is no room.
+    // Reserves `bytes` for the session until the lease ends, when its true size is counted. Throws ApiError
+    // (429) when there is no room.
     void Reserve(int64_t bytes) const;
 
    private:
@@ -48,13 +48,13 @@ class SessionStore {
     std::shared_ptr<Entry> entry_;
   };
 
-  // Both throw ApiError: 429 when there is no room; 404 when there is no such session, 409 when somebody else
-  // uses it, 500 when a failure has damaged it (unless `damaged` may be).
+  // Add throws ApiError 429 when there is no room. Borrow throws ApiError 404 when there is no such session,
+  // 409 when another request uses it, and 500 when a failure has damaged it, unless `damaged` is true.
   Lease Add(Conversation conversation);
   Lease Borrow(const std::string& id, bool damaged = false);
-  // The state goes once nobody uses it any more. Throws ApiError (404).
+  // Removes a session; its state is freed once no request uses it. Throws ApiError (404).
   void Remove(const std::string& id);
-  // Throws ApiError (400) when the session would get too long.
+  // Throws ApiError (400) when the session would become too long.
   void CheckLength(const Conversation& conversation, int64_t more_tokens) const;
 
   const SessionLimits& limits() const { return limits_; }
@@ -73,7 +73,7 @@ class SessionStore {
   };
   void Return(Entry& entry);
   void Reserve(Entry& entry, int64_t bytes);
-  // Whether there is room, after sessions that nobody uses have made it.
+  // Evicts idle sessions if there is no room. Returns whether there is room.
   bool MakeRoom(int64_t sessions, int64_t bytes);
   bool Fits(int64_t sessions, int64_t bytes) const;
 

@@ -1,3 +1,4 @@
+// Holds back text that may turn out to be the beginning of a stop text.
 #include "server/engine/shown_text.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 namespace lattice::server {
 namespace {
 
-// Bytes at the end of `text` that may be the beginning of `stop`.
+// The length of the longest end of `text` that is a beginning of `stop`.
 size_t Overlap(const std::string& text, const std::string& stop) {
   for (size_t length = std::min(text.size(), stop.size() - 1); length > 0; --length) {
     if (text.compare(text.size() - length, length, stop, 0, length) == 0) return length;
@@ -18,7 +19,7 @@ size_t Overlap(const std::string& text, const std::string& stop) {
 
 bool ShownText::Push(int32_t id) {
   const std::string text = decoder_.Push(id);
-  // A token whose last character is not complete ends behind all that is known.
+  // A token that ends within a character ends one byte after the text that is known so far.
   const size_t more = held_.size() + text.size() + (decoder_.waiting() ? 1 : 0);
   ends_.push_back(certain_bytes_ + static_cast<int64_t>(more));
   return Add(text, false);

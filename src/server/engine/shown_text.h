@@ -1,4 +1,4 @@
-// The text of chosen tokens as far as it may be shown: whole characters, and nothing of a stop text.
+// The text of sampled tokens as far as it may be sent: whole characters, and nothing of a stop text.
 #ifndef LATTICE_SERVER_ENGINE_SHOWN_TEXT_H_
 #define LATTICE_SERVER_ENGINE_SHOWN_TEXT_H_
 
@@ -10,22 +10,23 @@
 
 namespace lattice::server {
 
-// Text that may be the beginning of a stop text waits until it is certain that it is not. One thread at a
-// time; the tokenizer must outlive the object.
+// Text that may be the beginning of a stop text is held back until it is certain that it is not. Used by one
+// thread at a time; the tokenizer must outlive the object.
 class ShownText {
  public:
   // `at_start` as for text::StreamDecoder. Stop texts must not be empty.
   ShownText(const text::Tokenizer& tokenizer, bool at_start, std::vector<std::string> stops)
       : decoder_(tokenizer, at_start), stops_(std::move(stops)) {}
 
-  // True when a stop text is complete: then Take gives what came before it, and nothing follows.
+  // Adds a token. True when it completes a stop text: then Take returns the text before it, and no tokens may
+  // follow.
   bool Push(int32_t id);
-  // No more tokens come. True when what was waiting completes a stop text.
+  // Ends the text. True when the bytes that were held back complete a stop text.
   bool Finish();
 
   // The text that became certain since the last call.
   std::string Take();
-  // Tokens pushed so far all of whose text is certain; after a stop, those that end before it.
+  // How many tokens have all their text certain; after a stop, how many end before it.
   int64_t CertainTokens() const { return certain_tokens_; }
 
  private:

@@ -61,7 +61,7 @@ TEST(ShownText, CharactersAreWhole) {
   const Shown shown = Show("\xC3\xA9!", {});
   EXPECT_EQ(shown.pieces, (std::vector<std::string>{"", "\xC3\xA9", "!", ""}));
   EXPECT_EQ(Show("a\xC3", {}).text, "a\xEF\xBF\xBD");
-  // Both bytes of a character that is a stop belong to it.
+  // A stop text may be a character of several bytes, each a token.
   const Shown stopped = Show("ab\xC3\xA9", {"\xC3\xA9"});
   EXPECT_EQ(stopped.text, "ab");
   EXPECT_EQ(stopped.certain, 2);

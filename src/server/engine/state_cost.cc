@@ -8,7 +8,7 @@ namespace lattice::server {
 StateCost::StateCost(const ServedModel& served) {
   const model::ModelConfig& config = served.model->config();
   constexpr int64_t kNumber = sizeof(float);
-  // Vectors that grow by the token hold up to twice what they need.
+  // A growing vector has up to twice the capacity that it needs.
   constexpr int64_t kSlack = 2;
   fixed_ = runtime::Session(served.model).Bytes() + config.vocab_size * kNumber;
   per_token_ = kSlack * kNumber;  // its id

@@ -1,4 +1,4 @@
-// How much memory the state of a sequence takes, before there is one.
+// An upper bound on the memory of a sequence's state, for admission control.
 #ifndef LATTICE_SERVER_ENGINE_STATE_COST_H_
 #define LATTICE_SERVER_ENGINE_STATE_COST_H_
 
@@ -8,11 +8,11 @@
 
 namespace lattice::server {
 
-// A recurrent memory has one size; the cache of a transformer grows by the token.
+// A recurrent state has a fixed size; a transformer's KV cache grows with every token.
 class StateCost {
  public:
   explicit StateCost(const ServedModel& served);
-  // At most so many bytes for a sequence of `tokens`, with the ids and the logits that are kept beside it.
+  // The most bytes that a sequence of `tokens` takes, including its token ids and logits.
   int64_t Bytes(int64_t tokens) const { return fixed_ + per_token_ * tokens; }
   int64_t per_token() const { return per_token_; }
 

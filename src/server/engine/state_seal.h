@@ -1,4 +1,4 @@
-// Which states that clients send are accepted: those that this server has sealed.
+// Authentication of the states that clients upload: only those that this server has sealed are accepted.
 #ifndef LATTICE_SERVER_ENGINE_STATE_SEAL_H_
 #define LATTICE_SERVER_ENGINE_STATE_SEAL_H_
 
@@ -8,8 +8,8 @@
 
 namespace lattice::server {
 
-// States leave the server sealed with the key (runtime::Session::Serialize), and come back only with that
-// seal unless others are trusted.
+// A seal is a message authentication code (runtime::Session::Serialize). Downloaded states carry one, and
+// uploads without it are refused unless `trust_others`.
 struct StateSeal {
   std::string key = RandomId("");  // known to this server only, unless it came from a file
   bool trust_others = false;

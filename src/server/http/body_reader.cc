@@ -1,3 +1,4 @@
+// An incremental parser of request bodies, by Content-Length or chunked.
 #include "server/http/body_reader.h"
 
 #include <algorithm>

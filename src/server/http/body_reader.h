@@ -1,4 +1,4 @@
-// The body of a request, taken from the bytes of a connection as they come.
+// An incremental parser of a request's body.
 #ifndef LATTICE_SERVER_HTTP_BODY_READER_H_
 #define LATTICE_SERVER_HTTP_BODY_READER_H_
 
@@ -11,16 +11,16 @@
 
 namespace lattice::server::http {
 
-// Chunks are read strictly: a size of hexadecimal digits without extensions, CR LF behind size and data, no
-// trailers.
+// Chunked bodies are parsed strictly: sizes are hexadecimal digits without extensions, sizes and data end
+// with CR LF, and there are no trailers.
 class BodyReader {
  public:
-  // A body longer than `most` is too large.
+  // A body of more than `most` bytes is too large.
   BodyReader(const RequestHead& head, int64_t most);
 
   enum class State { kMore, kDone, kTooLarge, kBad };
-  // Appends what belongs to the body to `body` and gives how many of the bytes were used. None of what comes
-  // behind the body is.
+  // Appends the part of `bytes` that belongs to the body to `body`. Returns how many bytes were consumed;
+  // those after the end of the body are not.
   size_t Read(std::string_view bytes, std::string& body);
   State state() const { return state_; }
 
@@ -32,8 +32,8 @@ class BodyReader {
   void EndLine();
 
   const bool chunked_;
-  int64_t most_;      // that may still come
-  int64_t left_ = 0;  // of the chunk, or of the whole
+  int64_t most_;      // bytes that are still allowed
+  int64_t left_ = 0;  // bytes missing of the current chunk, or of the whole body
   Expected expected_;
   State state_ = State::kMore;
   std::string line_;

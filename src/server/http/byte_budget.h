@@ -1,4 +1,4 @@
-// The bytes of requests and answers that are on their way, all connections together.
+// A limit on the memory of all request bodies and answers in flight, over all connections.
 #ifndef LATTICE_SERVER_HTTP_BYTE_BUDGET_H_
 #define LATTICE_SERVER_HTTP_BYTE_BUDGET_H_
 
@@ -9,7 +9,7 @@
 
 namespace lattice::server::http {
 
-// Any thread.
+// May be used from any thread.
 class ByteBudget {
  public:
   explicit ByteBudget(int64_t limit) : limit_(limit) {}
@@ -17,7 +17,7 @@ class ByteBudget {
   ByteBudget& operator=(const ByteBudget&) = delete;
 
   int64_t Used() const { return used_; }
-  // The most that was in use at once since the last Forget.
+  // The highest use since the last ForgetPeak.
   int64_t Peak() const { return peak_; }
   void ForgetPeak() { peak_ = used_.load(); }
 
@@ -36,8 +36,8 @@ class ByteBudget {
   std::atomic<int64_t> used_{0}, peak_{0};
 };
 
-// A part of the budget, given back at the end of the object's life. The first kFree bytes are not counted, so
-// that small requests are served however full it is. One thread at a time.
+// A reservation in the budget, released by the destructor. The first kFree bytes of each are not counted, so
+// that small requests are served even when the budget is exhausted. Used by one thread at a time.
 class ReservedBytes {
  public:
   static constexpr int64_t kFree = 64 << 10;
@@ -52,7 +52,8 @@ class ReservedBytes {
   }
   ~ReservedBytes() { budget_->Give(held_); }
 
-  // Makes the part as large as `bytes` need; false, and nothing changes, when there is not so much.
+  // Changes the reservation to `bytes`. Returns false, and changes nothing, when the budget has not so much
+  // left.
   bool Resize(int64_t bytes) {
     const int64_t wanted = std::max<int64_t>(0, bytes - kFree);
     if (wanted > held_ && !budget_->Take(wanted - held_)) return false;

@@ -1,3 +1,4 @@
+// The state machine of one connection: read a head, read a body, answer, and linger before closing.
 #include "server/http/connection.h"
 
 #include <sys/epoll.h>
@@ -14,10 +15,10 @@ namespace lattice::server::http {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// Small answers go out with their head.
+// Bodies up to this size are joined with their head, so that one system call sends both.
 constexpr size_t kJoinedBytes = 64 << 10;
-// What is read and thrown away behind the last answer: closing with unread bytes would reset the connection
-// and take the answer with it.
+// How much is read and discarded after the last answer: closing a socket with unread bytes would reset the
+// connection, and the client would lose the answer.
 constexpr size_t kDrainedBytes = 256 << 10;
 constexpr std::chrono::seconds kLingerTime{1};
 
@@ -32,13 +33,13 @@ constexpr BadRequest kExpectation = {417, "the only expectation that is understo
 
 }  // namespace
 
-Connection::Connection(const ConnectionWorld& world, int socket, ClientId client)
-    : world_(world),
+Connection::Connection(const ConnectionContext& context, int socket, ClientId client)
+    : context_(context),
       socket_(socket),
       client_(client),
       since_(Clock::now()),
       progress_(since_),
-      requests_left_(world.limits.requests) {}
+      requests_left_(context.limits.requests) {}
 
 Connection::~Connection() {
   if (reply_) {
@@ -62,7 +63,7 @@ uint32_t Connection::Interest() const {
   return events;
 }
 
-int Connection::Expendable() const {
+int Connection::EvictionPriority() const {
   switch (state_) {
     case State::kLinger:
       return 4;
@@ -117,7 +118,7 @@ void Connection::Receive() {
 }
 
 void Connection::ReadHead() {
-  auto parsed = ParseHead(input_, world_.limits.head);
+  auto parsed = ParseHead(input_, context_.limits.head);
   if (const auto* bad = std::get_if<BadRequest>(&parsed)) return Refuse(*bad);
   auto* found = std::get_if<ParsedHead>(&parsed);
   if (found == nullptr) return;
@@ -127,7 +128,7 @@ void Connection::ReadHead() {
 
 void Connection::NewReply(const RequestHead* head) {
   const bool chunked = head != nullptr && head->minor_version == 1;
-  reply_ = std::make_shared<Reply>(world_.ready, world_.budget, world_.limits.stream_bytes, chunked);
+  reply_ = std::make_shared<Reply>(context_.ready, context_.budget, context_.limits.stream_bytes, chunked);
   reply_->owner = this;
   head_only_ = head != nullptr && head->method == "HEAD";
   closing_ = closing_ || head == nullptr || !head->KeepAlive() || --requests_left_ <= 0;
@@ -139,15 +140,15 @@ void Connection::Open(RequestHead head) {
   const bool waits = expected != nullptr && head.minor_version == 1;
   const bool understood = expected == nullptr || *expected == "100-continue";
   const bool has_body = head.HasBody();
-  exchange_ = world_.service.Open({std::move(head), {}, client_}, reply_);
+  exchange_ = context_.service.Open({std::move(head), {}, client_}, reply_);
   if (exchange_ == nullptr) {
     closing_ = closing_ || has_body;
     return Enter(State::kAnswer);
   }
   if (!understood) return Refuse(kExpectation);
   body_.emplace(exchange_->request.head, exchange_->most_body_bytes);
-  exchange_->body_bytes.emplace(world_.budget);
-  state_ = State::kBody;  // the time of the request goes on
+  exchange_->body_bytes.emplace(context_.budget);
+  state_ = State::kBody;  // without Enter: the deadline counts from the request's first byte
   if (waits && has_body && input_.empty()) {
     sending_ = "HTTP/1.1 100 Continue\r\n\r\n";
     sent_ = 0;
@@ -180,13 +181,14 @@ void Connection::ReadBody(std::string_view bytes) {
 void Connection::Dispatch() {
   std::shared_ptr<Exchange> exchange = std::move(exchange_);
   Enter(State::kAnswer);
-  if (!world_.workers.Request(exchange, world_.waiting_requests)) world_.service.Refuse(kNoWorker, *reply_);
+  if (!context_.workers.Request(exchange, context_.waiting_requests))
+    context_.service.Refuse(kNoWorker, *reply_);
 }
 
 void Connection::Refuse(const BadRequest& reason) {
   if (reply_ == nullptr) NewReply(nullptr);
   closing_ = true;
-  world_.service.Refuse(reason, *reply_);
+  context_.service.Refuse(reason, *reply_);
   exchange_.reset();
   Enter(State::kAnswer);
 }
@@ -195,7 +197,7 @@ void Connection::OnReply(const Reply& reply) {
   if (&reply == reply_.get() && state_ == State::kAnswer) Flush();
 }
 
-// Moves what the reply has into sending_; false when it has nothing.
+// Moves the next piece of the reply into sending_; false when there is none.
 bool Connection::TakePiece() {
   Reply::Piece piece = reply_->Take();
   if (piece.aborted) return End(), false;
@@ -205,7 +207,7 @@ bool Connection::TakePiece() {
     const bool chunked = piece.stream && reply_->chunked();
     closing_ = closing_ || (piece.stream && !chunked);
     sending_ = HeadText(*piece.head, {closing_, piece.stream, chunked});
-    // A large body is sent from where it lies.
+    // A large body is moved, not copied behind its head.
     std::string& body = piece.head->body;
     if (!head_only_ && body.size() <= kJoinedBytes) sending_ += body;
     if (!head_only_ && body.size() > kJoinedBytes) after_ = std::move(body);
@@ -224,7 +226,7 @@ void Connection::Flush() {
     if (sent_ == sending_.size()) {
       if (last_ && state_ == State::kAnswer) return EndAnswer();
       if (state_ != State::kAnswer) return;
-      // A client that takes all it is given makes progress, however little that is.
+      // A client that takes everything there is makes progress, however little that is.
       progress_ = Clock::now();
       since_progress_ = 0;
       if (!TakePiece()) {
@@ -264,7 +266,7 @@ void Connection::EndAnswer() {
 }
 
 void Connection::OnTick(Clock::time_point now) {
-  const ConnectionLimits& limits = world_.limits;
+  const ConnectionLimits& limits = context_.limits;
   switch (state_) {
     case State::kHead:
       if (input_.empty() && now - since_ > limits.idle) End();

@@ -1,4 +1,4 @@
-// What a server counts about its connections.
+// Counters of a server's connections.
 #ifndef LATTICE_SERVER_HTTP_HTTP_COUNTERS_H_
 #define LATTICE_SERVER_HTTP_HTTP_COUNTERS_H_
 
@@ -7,11 +7,11 @@
 
 namespace lattice::server::http {
 
-// Any thread.
+// May be used from any thread.
 struct HttpCounters {
-  std::atomic<int64_t> connections{0};          // open
-  std::atomic<int64_t> refused_connections{0};  // there was no room for them
-  std::atomic<int64_t> dropped_connections{0};  // made room for others
+  std::atomic<int64_t> connections{0};          // currently open
+  std::atomic<int64_t> refused_connections{0};  // refused because the server was full
+  std::atomic<int64_t> dropped_connections{0};  // closed to make room for others
 };
 
 }  // namespace lattice::server::http

@@ -1,3 +1,5 @@
+// The event loop: one thread that accepts connections, waits with epoll for all of them, checks their
+// deadlines, and evicts idle ones when there is no room.
 #include "server/http/http_server.h"
 
 #include <fcntl.h>
@@ -22,28 +24,28 @@
 namespace lattice::server::http {
 namespace {
 
-// How often deadlines are looked at, so how exact they are.
+// How often deadlines are checked, which is also how precise they are.
 constexpr std::chrono::milliseconds kTick{200};
-// What the system holds of an answer that the client does not take.
+// The send buffer of a socket: how much of an answer the system holds for a client that does not read.
 constexpr int kSystemBytes = 256 << 10;
-// So many bytes that requests and answers gave back are worth returning to the system.
+// When at least so many bytes of requests and answers have been freed, memory is returned to the system.
 constexpr int64_t kTrimBytes = 4 << 20;
 
-constexpr std::string_view kNoPlace =
+constexpr std::string_view kServerFull =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
     "Retry-After: 1\r\nContent-Length: 124\r\n\r\n"
     R"({"error":{"message":"the server has no room for another connection","type":"server_error",)"
     R"("param":null,"code":"overloaded"}})";
-static_assert(kNoPlace.size() - kNoPlace.find("{") == 124);
+static_assert(kServerFull.size() - kServerFull.find("{") == 124);
 
-// Connections taken before the others get their turn.
+// How many connections are accepted before the events of others are handled.
 constexpr int kAtOnce = 64;
 
 int MakeEvent() { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void RefuseSocket(int socket) {
   [[maybe_unused]] const ssize_t sent =
-      ::send(socket, kNoPlace.data(), kNoPlace.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::send(socket, kServerFull.data(), kServerFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   ::shutdown(socket, SHUT_WR);
   ::close(socket);
 }
@@ -59,7 +61,7 @@ HttpServer::HttpServer(const HttpLimits& limits, Service& service, WorkerPool& w
       event_(MakeEvent()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       ready_(event_),
-      world_{limits_.connection, limits_.waiting_requests, service, workers, budget_, ready_},
+      context_{limits_.connection, limits_.waiting_requests, service, workers, budget_, ready_},
       counters_(counters),
       end_at_(Clock::time_point::max().time_since_epoch().count()) {
   Check(event_ >= 0 && epoll_ >= 0, "[serve] the system gave no event descriptor");
@@ -137,7 +139,7 @@ void HttpServer::Update(Connection& connection) {
   if (!changed) ended_.push_back(connection.socket());
 }
 
-void HttpServer::Bury() {
+void HttpServer::RemoveEnded() {
   for (const int socket : ended_) {
     const auto found = connections_.find(socket);
     if (found == connections_.end()) continue;
@@ -168,13 +170,14 @@ void HttpServer::Loop() {
         Connection& connection = *found->second;
         Guarded(connection, [&] { connection.OnEvents(what); });
       }
-      Bury();
+      RemoveEnded();
     }
-    // Behind the events, which name sockets by numbers that a new one could get again.
+    // After all events: they name sockets by number, and a new connection could get the number of one that
+    // has just been closed.
     if (accept && !stopping_) Accept();
     if (stopping_ || Clock::now() - last_tick >= kTick) {
       OnTick();
-      Bury();
+      RemoveEnded();
       last_tick = Clock::now();
     }
     if (!stopping_) continue;
@@ -191,7 +194,7 @@ void HttpServer::OnReplies() {
     if (reply->owner == nullptr) continue;
     Connection& connection = *reply->owner;
     Guarded(connection, [&] { connection.OnReply(*reply); });
-    Bury();
+    RemoveEnded();
   }
 }
 
@@ -218,29 +221,29 @@ void HttpServer::OnTick() {
 void HttpServer::Accept() {
   for (int i = 0; i < kAtOnce && AcceptOne(); ++i) {
   }
-  Bury();
+  RemoveEnded();
 }
 
-// False when no connection waits, or none can be taken now.
+// False when no connection is waiting, or none can be accepted at the moment.
 bool HttpServer::AcceptOne() {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
   const int socket =
       ::accept4(listener_, reinterpret_cast<sockaddr*>(&address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (socket >= 0) {
-    Welcome(socket, ClientOf(address));
+    AddConnection(socket, ClientOf(address));
     return true;
   }
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) OutOfDescriptors();
   return errno == EINTR || errno == ECONNABORTED;
 }
 
-void HttpServer::Welcome(int socket, ClientId client) {
+void HttpServer::AddConnection(int socket, ClientId client) {
   const auto known = clients_.find(client);
   const int64_t held = known == clients_.end() ? 0 : known->second;
   const bool greedy = limits_.client_connections > 0 && held >= limits_.client_connections;
   const bool full = static_cast<int64_t>(connections_.size()) >= limits_.connections;
-  if ((greedy && !DropOne(&client)) || (!greedy && full && !DropOne(nullptr))) {
+  if ((greedy && !EvictOne(&client)) || (!greedy && full && !EvictOne(nullptr))) {
     ++counters_.refused_connections;
     return RefuseSocket(socket);
   }
@@ -249,7 +252,7 @@ void HttpServer::Welcome(int socket, ClientId client) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kSystemBytes, sizeof(kSystemBytes));
   std::unique_ptr<Connection> connection;
   try {
-    connection = std::make_unique<Connection>(world_, socket, client);
+    connection = std::make_unique<Connection>(context_, socket, client);
   } catch (const std::exception&) {
     ++counters_.refused_connections;
     return RefuseSocket(socket);
@@ -270,27 +273,28 @@ void HttpServer::Welcome(int socket, ClientId client) {
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &waiting) != 0) ended_.push_back(socket);
 }
 
-bool HttpServer::DropOne(const ClientId* client) {
+bool HttpServer::EvictOne(const ClientId* client) {
   const Connection* chosen = nullptr;
-  // Of the client with the most connections, the most expendable, the oldest.
+  // From the client with the most connections, by priority, then the oldest.
   const auto rank = [&](const Connection& each) {
-    return std::tuple(clients_.find(each.client())->second, each.Expendable(),
+    return std::tuple(clients_.find(each.client())->second, each.EvictionPriority(),
                       -each.since().time_since_epoch().count());
   };
   for (const auto& [socket, each] : connections_) {
-    const bool candidate = each->Expendable() > 0 && (client == nullptr || each->client() == *client);
+    const bool candidate = each->EvictionPriority() > 0 && (client == nullptr || each->client() == *client);
     if (candidate && (chosen == nullptr || rank(*each) > rank(*chosen))) chosen = each.get();
   }
   if (chosen == nullptr) return false;
   ++counters_.dropped_connections;
   ended_.push_back(chosen->socket());
-  Bury();
+  RemoveEnded();
   return true;
 }
 
 void HttpServer::OutOfDescriptors() {
-  if (DropOne(nullptr)) return;
-  // Everything open is in use: the spare descriptor takes the one that waits, to refuse it.
+  if (EvictOne(nullptr)) return;
+  // All connections are in use. Closing the spare descriptor makes it possible to accept the waiting
+  // connection and refuse it.
   ::close(spare_);
   const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (socket >= 0) {
@@ -298,7 +302,7 @@ void HttpServer::OutOfDescriptors() {
     RefuseSocket(socket);
   }
   spare_ = OpenSpare();
-  // Looks again at the next tick, not as fast as it can.
+  // Stop listening until the next tick instead of spinning.
   Listen(false);
 }
 

@@ -1,7 +1,7 @@
-// An HTTP/1.1 server: one thread for all connections, a few for the requests.
+// An HTTP/1.1 server: one event loop thread for all connections, and a few workers for the requests.
 //
-// The thread of the connections never waits for a client: sockets do not block, and every state a connection
-// can be in has its deadline. Whatever happens to one connection, no memory left included, ends that one.
+// The event loop never waits for a client: sockets are non-blocking, and every state of a connection has a
+// deadline. A failure of one connection, even for lack of memory, ends only that connection.
 #ifndef LATTICE_SERVER_HTTP_HTTP_SERVER_H_
 #define LATTICE_SERVER_HTTP_HTTP_SERVER_H_
 
@@ -21,27 +21,27 @@ namespace lattice::server::http {
 
 struct HttpLimits {
   int64_t connections = 1024;
-  int64_t client_connections = 0;      // of one client; 0: as many as there may be
-  int64_t waiting_requests = 256;      // read, and waiting for a worker
-  int64_t bytes = int64_t{512} << 20;  // of requests and answers on their way, beyond 64 KiB of each
+  int64_t client_connections = 0;      // of one client; 0: no limit
+  int64_t waiting_requests = 256;      // completely read and waiting for a worker
+  int64_t bytes = int64_t{512} << 20;  // of requests and answers in flight, beyond 64 KiB of each
   int workers = 4;
   ConnectionLimits connection;
 };
 
 class HttpServer {
  public:
-  // All must outlive the object.
+  // All references must outlive the object.
   HttpServer(const HttpLimits& limits, Service& service, WorkerPool& workers, ByteBudget& budget,
              HttpCounters& counters);
   // Stops at once.
   ~HttpServer();
 
-  // Listens, on threads of its own. Port 0: any that is free. Returns the port. Throws Error when the address
-  // or the threads cannot be had.
+  // Listens and serves in background threads. Port 0: any free port. Returns the port. Throws Error when the
+  // address cannot be bound or a thread cannot be started.
   int Start(const std::string& host, int port);
-  // Takes no more connections and requests. Those that are being answered go on.
+  // Accepts no more connections and requests. Answers in progress continue.
   void Stop();
-  // Waits until the last answer is sent or the time is over; then nothing is left open.
+  // Waits until the last answer is sent or the deadline has passed, then closes all connections.
   void Join(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -52,30 +52,31 @@ class HttpServer {
   void OnTick();
   void Accept();
   bool AcceptOne();
-  void Welcome(int socket, ClientId client);
-  // Ends the connection that is missed least, of `client` or of anyone; false when all are being answered.
-  bool DropOne(const ClientId* client);
-  // The system has no descriptor left for a connection that waits.
+  void AddConnection(int socket, ClientId client);
+  // Closes the connection with the highest eviction priority, of `client` or, if null, of anyone. False when
+  // all of them are being answered.
+  bool EvictOne(const ClientId* client);
+  // accept failed because the process is out of file descriptors or memory.
   void OutOfDescriptors();
   void Listen(bool on);
   void Update(Connection& connection);
-  // Runs `work` of the connection; one that fails ends.
+  // Runs a step of the connection, which ends if the step throws.
   template <typename Step>
   void Guarded(Connection& connection, const Step& step);
-  void Bury();
+  void RemoveEnded();
 
   const HttpLimits limits_;
   ByteBudget& budget_;
   const int event_, epoll_;
   ReadyReplies ready_;
-  const ConnectionWorld world_;
+  const ConnectionContext context_;
   HttpCounters& counters_;
 
   int listener_ = -1, spare_ = -1;
   bool listening_ = false;
   std::unordered_map<int, std::unique_ptr<Connection>> connections_;  // by socket
-  std::unordered_map<ClientId, int64_t> clients_;                     // their connections
-  std::vector<int> ended_;                                            // to be buried
+  std::unordered_map<ClientId, int64_t> clients_;                     // number of connections by client
+  std::vector<int> ended_;                                            // sockets of connections to remove
   std::atomic<bool> stopping_{false};
   std::atomic<Clock::rep> end_at_;
   std::thread thread_;

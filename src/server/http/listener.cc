@@ -1,3 +1,4 @@
+// Opens listening sockets, and derives the client id from an address.
 #include "server/http/listener.h"
 
 #include <netdb.h>
@@ -12,7 +13,7 @@
 namespace lattice::server::http {
 namespace {
 
-// Connections that wait to be accepted while the others are.
+// Connections that may wait in the kernel to be accepted.
 constexpr int kBacklog = 1024;
 
 int PortOf(int socket) {

@@ -1,4 +1,4 @@
-// Sockets that wait for connections, and who is at their other end.
+// Opens listening sockets and identifies the clients that connect.
 #ifndef LATTICE_SERVER_HTTP_LISTENER_H_
 #define LATTICE_SERVER_HTTP_LISTENER_H_
 
@@ -14,7 +14,7 @@ struct BoundSocket {
   int socket = -1;
   int port = 0;
 };
-// A socket that listens at the address and does not block. Throws Error when it cannot be had.
+// A non-blocking socket that listens at the address. Throws Error when the address cannot be bound.
 BoundSocket ListenAt(const std::string& host, int port);
 
 ClientId ClientOf(const sockaddr_storage& address);

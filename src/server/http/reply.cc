@@ -1,3 +1,5 @@
+// The thread-safe hand-over of a response, whole or streamed, from workers to the event loop, with
+// back-pressure.
 #include "server/http/reply.h"
 
 #include <unistd.h>
@@ -9,7 +11,7 @@
 namespace lattice::server::http {
 namespace {
 
-constexpr size_t kChunkExtra = 32;  // what a chunk has besides its bytes, with room to spare
+constexpr size_t kChunkExtra = 32;  // at least the framing of a chunk: its size and line ends
 
 }  // namespace
 
@@ -70,7 +72,8 @@ void Reply::Write(std::string_view bytes) {
     const std::lock_guard lock(mutex_);
     if (gone_) return;
     const size_t before = buffer_.size();
-    buffer_.reserve(before + bytes.size() + kChunkExtra);  // no part of a chunk when there is no memory
+    // Allocate first, so that no partial chunk is left in the buffer if memory runs out.
+    buffer_.reserve(before + bytes.size() + kChunkExtra);
     if (chunked_) {
       AppendChunk(bytes, buffer_);
     } else {
@@ -118,7 +121,7 @@ void Reply::Listen(std::weak_ptr<ReplyListener> listener) {
     listener_ = std::move(listener);
     hung_up = hung_up_;
   }
-  if (hung_up) Tell();
+  if (hung_up) NotifyListener();
 }
 
 Reply::Piece Reply::Take() {
@@ -140,7 +143,7 @@ void Reply::Sent(size_t bytes) {
     if (!waits_for_room_ || unsent_ > stream_bytes_ / 2) return;
     waits_for_room_ = false;
   }
-  Tell();
+  NotifyListener();
 }
 
 void Reply::HangUp(bool dead) noexcept {
@@ -151,10 +154,10 @@ void Reply::HangUp(bool dead) noexcept {
     gone_ = dead;
     if (dead) buffer_ = {};
   }
-  Tell();
+  NotifyListener();
 }
 
-void Reply::Tell() noexcept {
+void Reply::NotifyListener() noexcept {
   std::shared_ptr<ReplyListener> listener;
   {
     const std::lock_guard lock(mutex_);

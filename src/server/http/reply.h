@@ -1,4 +1,4 @@
-// The way of an answer from whoever makes it to the connection that sends it.
+// The hand-over of an answer from the thread that makes it to the connection that sends it.
 #ifndef LATTICE_SERVER_HTTP_REPLY_H_
 #define LATTICE_SERVER_HTTP_REPLY_H_
 
@@ -17,21 +17,21 @@ namespace lattice::server::http {
 class Connection;
 class Reply;
 
-// Is told when a stream that was full has room again, and when the client has hung up.
+// Notified when a stream that was full has room again, and when the client has hung up.
 class ReplyListener {
  public:
   virtual ~ReplyListener() = default;
-  // On the thread of the connections: must be quick.
+  // Called on the event loop's thread: must be quick.
   virtual void ReplyChanged() noexcept = 0;
 };
 
-// Replies that the thread of the connections is to look at. Adding one allocates nothing.
+// The list of replies with something to send, which wakes the event loop. Adding a reply allocates nothing.
 class ReadyReplies {
  public:
-  // Becomes readable when there are some.
+  // `event` is an eventfd; it becomes readable when the list is not empty.
   explicit ReadyReplies(int event) : event_(event) {}
   void Add(std::shared_ptr<Reply> reply) noexcept;
-  // All of them, as a list by Reply::next_ready_; null when there are none.
+  // Removes and returns one; null when there is none.
   std::shared_ptr<Reply> Take();
   void Wake() noexcept;
 
@@ -41,46 +41,50 @@ class ReadyReplies {
   std::shared_ptr<Reply> first_;
 };
 
-// One answer: whole, or a stream whose bytes wait in a buffer of bounded size. What is written after the
-// client has hung up is dropped. Held by a shared_ptr.
+// One answer: whole, or a stream with a buffer and back-pressure (Full). What is written after the client is
+// gone is discarded. Must be held by a shared_ptr.
 class Reply : public std::enable_shared_from_this<Reply> {
  public:
   Reply(ReadyReplies& ready, ByteBudget& budget, size_t stream_bytes, bool chunked);
 
-  // For whoever answers, on any thread. False when the bytes of all answers leave no room for this one: then
-  // nothing is sent and a smaller one must be.
+  // The producer's side; any thread.
+
+  // Sends a whole answer. False when the byte budget has no room for it: then nothing is sent, and a smaller
+  // answer must be.
   bool Send(Response response);
-  // A stream with this status and these fields.
+  // Begins a stream with this status and these header fields.
   void Begin(Response head);
   void Write(std::string_view bytes);
   void End();
-  // Not to be answered: the connection ends. Nothing happens to what has been answered.
+  // Ends the connection without an answer. Does nothing once the answer is complete.
   void Abort() noexcept;
-  // A stream holds as much as it may; the listener is told when that changes.
+  // Back-pressure: whether the stream holds as many unsent bytes as it may. If so, the listener is notified
+  // when it has room again.
   bool Full();
-  // The client has hung up: it sends nothing any more, and perhaps takes nothing either.
+  // Whether the client has closed its sending side; it may or may not still read.
   bool HungUp() const;
-  // Must be called before Full is asked. The listener is told at once when the client has hung up already.
+  // Must be called before Full. The listener is notified at once if the client has hung up already.
   void Listen(std::weak_ptr<ReplyListener> listener);
 
-  // For the connection.
+  // The connection's side; the event loop's thread.
+
   bool chunked() const { return chunked_; }
   struct Piece {
-    std::optional<Response> head;  // the first piece
+    std::optional<Response> head;  // in the first piece
     bool stream = false;
-    std::string bytes;  // of a stream, framed
-    bool last = false;  // nothing comes behind it
+    std::string bytes;  // of a stream, chunked if it is to be
+    bool last = false;  // the answer ends here
     bool aborted = false;
   };
   Piece Take();
   void Sent(size_t bytes);
-  // `dead`: the client cannot be answered any more.
+  // The client has closed its sending side or, if `dead`, the whole connection is gone.
   void HangUp(bool dead) noexcept;
-  Connection* owner = nullptr;  // null when the connection has ended
+  Connection* owner = nullptr;  // null once the connection has ended
 
  private:
   friend class ReadyReplies;
-  void Tell() noexcept;
+  void NotifyListener() noexcept;
 
   ReadyReplies& ready_;
   const size_t stream_bytes_;
@@ -90,12 +94,12 @@ class Reply : public std::enable_shared_from_this<Reply> {
   ReservedBytes reserved_;
   std::optional<Response> head_;
   std::string buffer_;
-  size_t unsent_ = 0;  // of a stream, with what the connection has taken
+  size_t unsent_ = 0;  // bytes of a stream that are not sent yet, including those the connection has taken
   bool stream_ = false, ended_ = false, aborted_ = false, gone_ = false, hung_up_ = false,
        waits_for_room_ = false;
   std::weak_ptr<ReplyListener> listener_;
 
-  // The list's.
+  // Members of the ReadyReplies list.
   std::shared_ptr<Reply> next_ready_;
   bool listed_ = false;
 };

@@ -1,3 +1,4 @@
+// A strict parser of HTTP/1.1 request heads. It is a pure function on bytes, which can be fuzzed alone.
 #include "server/http/request_head.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ constexpr BadRequest kLength = {
     400, "the length of the body is not clear: send one Content-Length, or Transfer-Encoding: chunked"};
 
 constexpr std::string_view kEnd = "\r\n\r\n";
-// Fields whose repetition two readers could resolve differently.
+// Fields that may occur once: two parsers could resolve a repetition differently.
 constexpr std::array<std::string_view, 6> kSingle = {"host",         "content-length", "transfer-encoding",
                                                      "content-type", "authorization",  "origin"};
 
@@ -74,7 +75,8 @@ std::optional<std::string> Decoded(std::string_view text) {
   return out;
 }
 
-// What stands before the first `mark`, which is taken away too; all when there is none.
+// Removes the part before the first `mark`, and the mark, from `text` and returns it; everything when there
+// is no mark.
 std::string_view Cut(std::string_view& text, std::string_view mark) {
   const size_t end = text.find(mark);
   const std::string_view before = text.substr(0, end);
@@ -82,7 +84,7 @@ std::string_view Cut(std::string_view& text, std::string_view mark) {
   return before;
 }
 
-// Every CR has its LF and every LF its CR. The last byte may be a CR whose LF has not come yet.
+// Whether CR and LF only occur as pairs. The last byte may be a CR whose LF has not been received yet.
 bool LinesAreClean(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\n' && (i == 0 || text[i - 1] != '\r')) return false;

@@ -1,4 +1,5 @@
-// The head of an HTTP/1.1 request, parsed strictly: what two programs could read differently is refused.
+// A strict parser of HTTP/1.1 request heads: anything that two parsers could read differently is refused,
+// which rules out request smuggling.
 #ifndef LATTICE_SERVER_HTTP_REQUEST_HEAD_H_
 #define LATTICE_SERVER_HTTP_REQUEST_HEAD_H_
 
@@ -13,7 +14,7 @@
 namespace lattice::server::http {
 
 struct HeadLimits {
-  size_t bytes = 16 << 10;  // with the empty line behind it
+  size_t bytes = 16 << 10;  // including the empty line at the end
   size_t fields = 100;
   size_t path_bytes = 512;
   size_t target_bytes = 2048;  // path and query
@@ -25,25 +26,25 @@ struct RequestHead {
   std::vector<std::pair<std::string, std::string>> query;   // percent-decoded
   std::vector<std::pair<std::string, std::string>> fields;  // names in lower case, values as sent
   int minor_version = 1;                                    // of HTTP/1
-  bool chunked = false;                                     // the body comes in chunks
-  int64_t content_length = 0;                               // of a body that does not
+  bool chunked = false;                                     // Transfer-Encoding: chunked
+  int64_t content_length = 0;                               // of a body that is not chunked
 
   bool HasBody() const { return chunked || content_length > 0; }
-  // The value of the field, or of the query; null when there is none.
+  // The value of a header field, or of a query parameter; null when there is none.
   const std::string* Field(std::string_view lower_case_name) const;
   const std::string* Query(std::string_view name) const;
-  // Whether the client wants the connection to stay.
+  // Whether the client wants to keep the connection open.
   bool KeepAlive() const;
 };
 
-// What is wrong with a head, as the status and the message of an answer.
+// Why a request is refused: the status and the message of the answer.
 struct BadRequest {
   int status = 400;
   const char* message = "";
 };
 
-// Reads the head at the beginning of `bytes`, which may end anywhere. Gives the head and how many bytes it
-// takes; what is wrong with it as soon as that can be told; or nothing while more bytes are needed.
+// Parses the head at the beginning of `bytes`, which may end anywhere. Returns the head and its length; or
+// what is wrong with it, as soon as that is certain; or nothing while more bytes are needed.
 //
 // Lines end with CR LF and nothing else; there are no continued lines, no space before a colon, no control
 // characters, no second Host, Content-Length, Transfer-Encoding, Content-Type, Authorization or Origin. The

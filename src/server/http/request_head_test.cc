@@ -37,7 +37,7 @@ TEST(RequestHead, IsUnderstood) {
   EXPECT_TRUE(HeadOf("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n").chunked);
 }
 
-// However it is cut, a head is not understood before its end and never misunderstood.
+// Wherever the bytes are cut, a head is not accepted before its end, and no part of it is refused.
 TEST(RequestHead, WaitsForItsEnd) {
   const std::string text = "GET /x?a=b HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n";
   for (size_t cut = 0; cut < text.size(); ++cut) EXPECT_EQ(StatusOf(text.substr(0, cut)), 0) << cut;

@@ -1,3 +1,4 @@
+// Formats status lines, header fields and chunks.
 #include "server/http/response.h"
 
 #include <array>

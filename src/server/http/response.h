@@ -1,4 +1,4 @@
-// Answers as HTTP/1.1 writes them.
+// HTTP/1.1 responses and their wire format.
 #ifndef LATTICE_SERVER_HTTP_RESPONSE_H_
 #define LATTICE_SERVER_HTTP_RESPONSE_H_
 
@@ -11,22 +11,22 @@ namespace lattice::server::http {
 
 struct Response {
   int status = 200;
-  std::vector<std::pair<std::string, std::string>> fields;  // without those about length and connection
+  std::vector<std::pair<std::string, std::string>> fields;  // without Content-Length, Connection and the like
   std::string body;
 };
 
-// How the answer goes over this connection.
+// How an answer is delimited on its connection.
 struct Framing {
-  bool close = false;    // the connection ends behind the answer
-  bool stream = false;   // the length is not known
-  bool chunked = false;  // a stream in chunks; else it ends with the connection
+  bool close = false;    // the connection is closed after the answer
+  bool stream = false;   // the length is not known in advance
+  bool chunked = false;  // a stream in chunks; otherwise it ends when the connection is closed
 };
 
-// The status line and the fields, with the empty line behind them.
+// The status line and the header fields, up to and including the empty line.
 std::string HeadText(const Response& response, const Framing& framing);
 // "Not Found"
 std::string_view StatusText(int status);
-// One chunk of a stream. Nothing for no bytes, which would end it.
+// Appends one chunk. Does nothing for no bytes, because an empty chunk ends the stream.
 void AppendChunk(std::string_view bytes, std::string& out);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 

@@ -1,4 +1,4 @@
-// What an HTTP server does with requests: the interface between the transport and the application.
+// The interface between the HTTP transport and the application that answers its requests.
 #ifndef LATTICE_SERVER_HTTP_SERVICE_H_
 #define LATTICE_SERVER_HTTP_SERVICE_H_
 
@@ -15,8 +15,7 @@
 
 namespace lattice::server::http {
 
-// Who a client is, as far as limits are concerned: its IPv4 address, or the network (/64) of its IPv6
-// address.
+// Identifies a client for the limits per client: its IPv4 address, or the /64 network of its IPv6 address.
 using ClientId = uint64_t;
 
 struct Request {
@@ -25,9 +24,9 @@ struct Request {
   ClientId client = 0;
 };
 
-// One request and its way to an answer. Run is called on a worker once the body is complete. The answer may
-// come later and from elsewhere, as long as somebody holds the object; one that ends without an answer ends
-// its connection.
+// One request and the reply to it. Run is called on a worker once the body is complete. The answer may come
+// later and from another thread, as long as somebody holds the object; if it is destroyed without an answer,
+// the connection ends.
 class Exchange : public Work {
  public:
   Exchange(Request of, std::shared_ptr<Reply> way_back)
@@ -36,17 +35,17 @@ class Exchange : public Work {
 
   Request request;
   int64_t most_body_bytes = 0;
-  std::optional<ReservedBytes> body_bytes;  // the body's part of the budget
+  std::optional<ReservedBytes> body_bytes;  // the body's reservation in the byte budget
   const std::shared_ptr<Reply> reply;
 };
 
 class Service {
  public:
   virtual ~Service() = default;
-  // Called on the thread of the connections when the head of a request is there and nothing of its body has
-  // been read; must be quick. Null when the request was refused, by an answer to `reply`.
+  // Called on the event loop's thread when the head of a request has been read and its body has not; must be
+  // quick. Returns null if it refused the request with an answer to `reply`.
   virtual std::shared_ptr<Exchange> Open(Request request, const std::shared_ptr<Reply>& reply) = 0;
-  // Answers to what cannot be served. On the same thread.
+  // Answers a request that the transport refuses. Called on the same thread.
   virtual void Refuse(const BadRequest& reason, Reply& reply) = 0;
 };
 

@@ -1,3 +1,4 @@
+// A thread pool with two intrusive queues, of which deliveries have priority over requests.
 #include "server/http/worker_pool.h"
 
 #include <system_error>
@@ -94,7 +95,7 @@ void WorkerPool::Loop() {
       changed_.notify_one();
     }
     if (work != nullptr) {
-      // What the work holds may be large, and its end may want to post something.
+      // Destroy outside the lock: the work may hold much memory, and its destructor may post something.
       lock.unlock();
       work.reset();
       lock.lock();

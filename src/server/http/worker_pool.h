@@ -1,4 +1,4 @@
-// A fixed number of threads that run what requests need.
+// The thread pool that runs request handlers and delivers results.
 #ifndef LATTICE_SERVER_HTTP_WORKER_POOL_H_
 #define LATTICE_SERVER_HTTP_WORKER_POOL_H_
 
@@ -11,12 +11,12 @@
 
 namespace lattice::server::http {
 
-// Something to be done, perhaps again and again, never by two threads at the same time. Posting it allocates
-// nothing, so that it cannot fail.
+// A unit of work that may be posted repeatedly and never runs on two threads at once. Posting allocates
+// nothing (the queues are intrusive), so it cannot fail.
 class Work {
  public:
   virtual ~Work() = default;
-  // An exception ends the program.
+  // An exception terminates the program.
   virtual void Run() noexcept = 0;
 
  private:
@@ -26,18 +26,18 @@ class Work {
   std::shared_ptr<Work> next_;
 };
 
-// Work of two kinds: requests, which may take long, and deliveries, which go first. One thread is always left
-// to deliveries: a stream does not wait for somebody's long prompt to be parsed.
+// Runs two kinds of work: requests, which may take long, and deliveries, which have priority. One thread is
+// always reserved for deliveries, so that no stream waits while another client's long prompt is parsed.
 class WorkerPool {
  public:
-  // Throws Error when the system gives no threads. At least two.
+  // Needs at least two threads. Throws Error when they cannot be started.
   explicit WorkerPool(int threads);
-  // Runs what was posted.
+  // Finishes everything that was posted.
   ~WorkerPool();
 
-  // Runs the work at least once after this call begins.
+  // Posts a delivery: the work runs at least once after this call begins.
   void Deliver(std::shared_ptr<Work> work) noexcept;
-  // False when as many requests wait as may: nothing is done then.
+  // Posts a request. Returns false, and does nothing, when `most_waiting` requests are waiting already.
   bool Request(std::shared_ptr<Work> work, int64_t most_waiting) noexcept;
 
   void Stop();
@@ -58,7 +58,7 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   Queue deliveries_, requests_;
-  int64_t busy_ = 0;  // threads that run requests
+  int64_t busy_ = 0;  // threads that are running requests
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };
