@@ -1,3 +1,5 @@
+// The writer thread: takes a snapshot of the training state and writes it as a checkpoint while training
+// continues.
 #include "train/background_save.h"
 
 #include <sys/resource.h>
@@ -14,11 +16,11 @@
 namespace lattice::train {
 namespace {
 
-// The steps of training wait for their slowest thread, and leave gaps that the writer fits into: a checkpoint
-// of the 110M model makes them 0.2 s longer, with a niceness of 10 it was 1.2 s.
+// The lowest priority: the writer uses the gaps in which training's threads wait for the slowest of them. A
+// checkpoint of the 110M model delays training by 0.2 s; with a niceness of 10 it is 1.2 s.
 constexpr int kNice = 19;
 
-// Signals are for the thread that trains.
+// Signals are handled by the thread that trains.
 void BlockSignals() {
   sigset_t all;
   ::sigfillset(&all);

@@ -1,4 +1,4 @@
-// Checkpoints written by a thread of their own while training goes on.
+// Writes checkpoints in a background thread while training continues.
 #ifndef LATTICE_TRAIN_BACKGROUND_SAVE_H_
 #define LATTICE_TRAIN_BACKGROUND_SAVE_H_
 
@@ -19,11 +19,11 @@ namespace lattice::train {
 struct SaveOutcome {
   int64_t step = 0;
   std::filesystem::path checkpoint;
-  std::string error;  // empty: it is on disk
+  std::string error;  // empty: the checkpoint is on disk
 };
 
-// Its methods are for one thread, the one that trains. Holds one copy of the parts, made at the first save
-// and used again by the next ones.
+// The methods may only be called by the thread that trains. Holds one copy of the training state, allocated
+// at the first save and reused by the next ones.
 class BackgroundSave {
  public:
   BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every);
@@ -34,13 +34,13 @@ class BackgroundSave {
 
   bool busy() const;
 
-  // Copies the parts and returns; they are written behind. Only when not busy().
+  // Copies the parts and returns; the copy is written in the background. Call only when not busy().
   void Start(const CheckpointParts& parts);
 
-  // The outcome of the last save that ended, once.
+  // The outcome of the last finished save; each outcome is returned once.
   std::optional<SaveOutcome> Poll();
 
-  // Waits until not busy(), or for so many seconds; true when not busy().
+  // Waits until the save is done, at most `seconds`. Returns whether it is.
   bool Wait(double seconds = std::numeric_limits<double>::infinity());
 
  private:
@@ -53,9 +53,9 @@ class BackgroundSave {
   std::condition_variable changed_;
   bool busy_ = false;
   bool closing_ = false;
-  Snapshot snapshot_;  // the writer's while busy_, else the trainer's
+  Snapshot snapshot_;  // owned by the writer while busy_, else by the trainer
   std::optional<SaveOutcome> outcome_;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace lattice::train

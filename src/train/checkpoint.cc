@@ -1,3 +1,5 @@
+// Writes, prunes and loads checkpoint directories. A checkpoint is complete under its name or not there at
+// all.
 #include "train/checkpoint.h"
 
 #include <ATen/ATen.h>
@@ -51,7 +53,7 @@ void WriteFiles(const fs::path& directory, const Snapshot& snapshot) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     checksums[entry.path().filename().string()] = io::FileChecksum(entry.path());
   }
-  // The large files are not read again: their checksums come with the writing.
+  // The checksums of the large files are computed while writing, so that they need not be read again.
   const auto write = [&](std::string_view name, const NamedTensors& tensors, const io::Metadata& metadata) {
     checksums[std::string(name)] = WriteTensors(directory / name, tensors, metadata);
   };
@@ -62,8 +64,8 @@ void WriteFiles(const fs::path& directory, const Snapshot& snapshot) {
   io::SyncDirectory(directory);
 }
 
-// Gives the finished directory its name. A checkpoint of that name is out of the way before and comes back
-// when the rename fails.
+// Renames the finished directory to its final name. An existing checkpoint of that name is moved aside first,
+// and moved back if the rename fails.
 void Publish(const fs::path& temporary, const fs::path& checkpoint) {
   fs::path replaced = temporary;
   replaced += "-replaced";
@@ -120,7 +122,7 @@ void PruneCheckpoints(const fs::path& run, int64_t keep_last, int64_t keep_every
   for (size_t i = 0; i + static_cast<size_t>(keep_last) < found.size(); ++i) {
     const auto& [step, path] = found[i];
     if (keep_every > 0 && step % keep_every == 0) continue;
-    // Out of sight first: a removal that is interrupted leaves no half checkpoint under its name.
+    // Renamed first, so that an interrupted removal leaves no partial checkpoint under a valid name.
     const fs::path doomed = run / runs::kCheckpoints / StrCat(kTemporary, "removed-", step);
     fs::rename(path, doomed, ignored);
     io::RemoveTree(doomed);

@@ -1,8 +1,8 @@
-// Checkpoints of a run: complete on disk under their name, or not there at all.
+// The checkpoints of a training run. A checkpoint is complete under its name, or not there at all.
 //
-// step-N/ holds config.json, model.safetensors and the tokenizer's files (model/checkpoint.h,
-// text/tokenizer.h), and for the trainer: trainer.json (TrainerState, a checksum of every other file, and one
-// of itself), optimizer.safetensors, and states.safetensors when states are carried over segments.
+// step-N/ holds the model: config.json, model.safetensors and the tokenizer's files (model/checkpoint.h,
+// text/tokenizer.h). For resuming it also holds trainer.json (TrainerState, the checksums of all other files,
+// and its own), optimizer.safetensors, and states.safetensors if states are carried over segments.
 #ifndef LATTICE_TRAIN_CHECKPOINT_H_
 #define LATTICE_TRAIN_CHECKPOINT_H_
 
@@ -20,14 +20,14 @@
 
 namespace lattice::train {
 
-// Everything that is not a tensor. The order of the data and the learning rate are functions of the step, and
-// random numbers are functions of what they are for: neither has a state.
+// The part of the training state that is not tensors. Data order and learning rate are functions of the step,
+// and random numbers are counter-based, so none of them has a state to save.
 struct TrainerState {
   int64_t step = 0;     // steps done, skipped ones included
   int64_t updates = 0;  // steps applied
   int64_t tokens = 0;
-  int64_t data_offset = 0;  // batches left out by rolling back: step s reads batch s + data_offset
-  int64_t skipped = 0;      // not finite, or spikes
+  int64_t data_offset = 0;  // batches skipped by rollbacks: step s reads batch s + data_offset
+  int64_t skipped = 0;      // steps not applied: not finite, or loss spikes
   int64_t skipped_in_a_row = 0;
   int64_t rollbacks = 0;
   LossStatistics losses;
@@ -37,7 +37,7 @@ struct TrainerState {
   std::string data;  // fingerprint of the training tokens
 };
 
-// What a checkpoint is made of; `states` has one entry per micro-batch, or none.
+// References to everything that a checkpoint holds; `states` has one entry per micro-batch, or none.
 struct CheckpointParts {
   const nn::LanguageModel& model;
   const AdamW& optimizer;
@@ -46,10 +46,9 @@ struct CheckpointParts {
   TrainerState trainer;
 };
 
-// The parts at one moment, copied, so that training can go on while they are written. The tokenizer must
-// outlive it.
+// A copy of the parts, so that training can continue while they are written. The tokenizer must outlive it.
 struct Snapshot {
-  // Copies into the tensors that are there when they fit: memory that is touched for the first time is slow.
+  // Reuses the tensors of the last snapshot where they fit, because the first touch of new memory is slow.
   void Take(const CheckpointParts& parts);
 
   model::ModelConfig config;
@@ -58,20 +57,20 @@ struct Snapshot {
   TrainerState trainer;
 };
 
-// Writes RUN/checkpoints/step-N: a temporary directory, synced, then renamed; then `latest` is pointed at it
-// by another rename. A step-N that is there is replaced. Throws Error when anything fails; older checkpoints
-// stay.
+// Writes RUN/checkpoints/step-N: writes and syncs a temporary directory, renames it, then points `latest` to
+// it by another rename. An existing step-N is replaced. Throws Error when anything fails; older checkpoints
+// stay intact.
 std::filesystem::path SaveCheckpoint(const std::filesystem::path& run, const Snapshot& snapshot);
 
-// Removes all but the newest `keep_last` checkpoints and those at multiples of `keep_every` (0: none), and
-// what interrupted savings left behind.
+// Removes all checkpoints but the newest `keep_last` and those at multiples of `keep_every` (0: none), and
+// the temporary directories that interrupted saves have left.
 void PruneCheckpoints(const std::filesystem::path& run, int64_t keep_last, int64_t keep_every);
 
 // Reads trainer.json and checks the checksums of all files. Throws Error when one is missing or damaged.
 TrainerState ReadTrainerState(const std::filesystem::path& checkpoint);
 
-// Fills model, optimizer and states from a checkpoint whose TrainerState has been read. Throws Error when
-// they do not fit, for instance because the checkpoint is of another architecture.
+// Loads model, optimizer and states from a checkpoint whose TrainerState has been read. Throws Error when
+// they do not fit, for instance because the checkpoint has another architecture.
 void LoadCheckpoint(const std::filesystem::path& checkpoint, const TrainerState& trainer,
                     nn::LanguageModel& model, AdamW& optimizer, std::vector<nn::States>& states);
 

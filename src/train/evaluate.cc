@@ -1,3 +1,4 @@
+// Loss on held-out text, in consecutive windows that each start from the initial state.
 #include "train/evaluate.h"
 
 #include <ATen/ATen.h>

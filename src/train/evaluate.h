@@ -1,4 +1,4 @@
-// How well a model predicts a text it was not trained on.
+// Evaluation of a model on held-out text.
 #ifndef LATTICE_TRAIN_EVALUATE_H_
 #define LATTICE_TRAIN_EVALUATE_H_
 
@@ -15,22 +15,23 @@ struct Evaluation {
   int64_t tokens = 0;
   int64_t bytes = 0;  // of the text of those tokens
 
-  double Loss() const;        // nats a token
-  double Perplexity() const;  // a token
+  double Loss() const;        // nats per token
+  double Perplexity() const;  // per token
   double BitsPerByte() const;
 };
 
-// Nats to bits, tokens to bytes.
+// Converts a sum in nats to bits per byte of text.
 double BitsPerByte(double nats, int64_t bytes);
 
 struct EvaluateOptions {
-  int64_t seq_len = 512;   // windows that follow each other, each from the initial state
+  int64_t seq_len =
+      512;  // length of the windows; they are consecutive, and each starts from the initial state
   int64_t max_tokens = 0;  // from the start of the store; 0: all
   int64_t batch_tokens = 4096;
 };
 
-// The last tokens that do not fill a window are left out, unless
-// there is no other: then the window is shorter. Without two tokens the result is empty.
+// Tokens at the end that do not fill a window are left out; a store shorter than one window is one shorter
+// window. With fewer than two tokens the result is empty.
 Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& store,
                     const data::TokenBytes& token_bytes, const EvaluateOptions& options);
 

@@ -1,4 +1,4 @@
-// What training does when the disk, a checkpoint or a batch is bad.
+// Training survives failures of the disk, damaged checkpoints and bad batches.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 class Faults : public TinyTraining {
  protected:
-  // A learner that has made some steps, and the snapshot of it.
+  // A learner after some steps.
   std::unique_ptr<Learner> Trained(int steps) {
     auto learner = std::make_unique<Learner>(request_.config, dir_ / "cache", data::Notes());
     for (int i = 0; i < steps; ++i) learner->Step();
@@ -103,7 +103,7 @@ TEST_F(Faults, AFullDiskAtTheEndIsAnErrorThatNamesTheNewestCheckpoint) {
   EXPECT_NO_THROW(ReadTrainerState(runs::ResumeCandidates(dir_ / "full").front()));
 }
 
-// Writes that take their time.
+// Injects slow writes.
 class SlowCalls : public io::WriteCalls {
  public:
   ssize_t Write(int descriptor, const void* data, size_t size) override {
@@ -208,7 +208,7 @@ TEST_F(Faults, ABatchThatIsNotFiniteTouchesNoParameter) {
 class Spikes : public Faults {
  protected:
   Spikes() {
-    // A part of the text that nothing else prepares for.
+    // A part of the text that is unlike the rest, so that its loss is a spike.
     std::string text = io::ReadFile(request_.config.data.train);
     for (size_t i = 0; i < 70; ++i) text[5200 + i] = static_cast<char>('\x80' + i);
     request_.config.data.train = dir_.Put("surprise.txt", text).string();
@@ -235,7 +235,7 @@ TEST_F(Spikes, RollBackAndGoAroundAndResumeBitForBit) {
   EXPECT_GE(whole.rollbacks, 1);
   EXPECT_EQ(whole.step, 88);
   EXPECT_EQ(whole.checkpoint.filename(), "step-88");
-  // From a checkpoint before the spike and from one behind it.
+  // Resumes from a checkpoint before the spike and from one after it.
   for (const char* name : {"step-70", "step-80"}) {
     fs::remove_all(dir_ / "parts");
     fs::create_directories(dir_ / "parts/checkpoints");

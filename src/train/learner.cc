@@ -1,3 +1,5 @@
+// One optimizer step: micro-batches forward and backward, gradient clipping, the update, and the decision to
+// skip it.
 #include "train/learner.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +19,7 @@ namespace lattice::train {
 namespace {
 
 constexpr int64_t kMostSpikesInARow = 5;
-// Enough for stable means, little beside a validation.
+// Tokens for measuring the memories: enough for stable means, and cheap compared with a validation.
 constexpr int64_t kProbeTokens = 128;
 
 void CheckOptions(const model::Config& config) {
@@ -136,8 +138,7 @@ double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids) {
   return Backward(tokens.slice(1, 0, length).contiguous(), targets, count * length, states);
 }
 
-// Decides whether the update may be applied.
-void Learner::Judge(StepResult& result) const {
+void Learner::DecideSkip(StepResult& result) const {
   if (!std::isfinite(result.loss)) {
     result.skipped = "loss is not finite";
   } else if (!std::isfinite(result.grad_norm)) {
@@ -145,7 +146,7 @@ void Learner::Judge(StepResult& result) const {
   } else if (config_.train.spike != model::SpikePolicy::kOff) {
     result.z_score = state_.losses.ZScore(result.loss);
     result.spike = result.z_score > config_.train.spike_z;
-    // A loss that stays up is no spike: the next one in a row is taken for the new level.
+    // A loss that stays high is not a spike: after kMostSpikesInARow it is accepted as the new level.
     if (result.spike && config_.train.spike == model::SpikePolicy::kSkip) {
       result.spike = state_.skipped_in_a_row < kMostSpikesInARow;
     }
@@ -170,13 +171,13 @@ StepResult Learner::Step() {
   result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
   result.lr = LearningRate(config_.train, state_.step);
   result.grad_norm = optimizer_.GradientNorm();
-  Judge(result);
+  DecideSkip(result);
   if (result.skipped.empty()) {
     optimizer_.Step(result.lr, result.grad_norm);
     state_.skipped_in_a_row = 0;
     state_.losses.Observe(result.loss);
   } else {
-    // What a poisoned segment left in the states must not reach the next one.
+    // Carried states may contain NaN as well, which must not reach the next segment.
     if (!result.spike) states_.clear();
     ++state_.skipped;
     ++state_.skipped_in_a_row;

@@ -1,4 +1,4 @@
-// What learns: model, data and optimizer, and one step of training; trainer.cc decides when to do what.
+// Model, data and optimizer, and one training step over them. The training loop is in trainer.cc.
 #ifndef LATTICE_TRAIN_LEARNER_H_
 #define LATTICE_TRAIN_LEARNER_H_
 
@@ -24,19 +24,19 @@
 namespace lattice::train {
 
 struct StepResult {
-  double loss = 0;  // nats a token
+  double loss = 0;  // nats per token
   double bits_per_byte = 0;
   double grad_norm = 0;
   double lr = 0;
-  double z_score = 0;   // of the loss, among the recent ones
-  std::string skipped;  // why the step was not applied; empty: it was
-  bool spike = false;   // ... because the loss is a spike
+  double z_score = 0;   // of the loss, relative to the recent losses
+  std::string skipped;  // why the step was not applied; empty: it was applied
+  bool spike = false;   // it was skipped because of a loss spike
 };
 
 class Learner {
  public:
-  // Opens tokenizer and data, fills in what the configuration left open (vocabulary, micro-batch, precision),
-  // and makes the model. `notes` hears what a person should know. Throws Error.
+  // Opens tokenizer and data, resolves what the configuration leaves open (vocabulary, micro-batch,
+  // precision), and makes the model. `notes` is called with messages for the user. Throws Error.
   Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes);
 
   const model::Config& config() const { return config_; }
@@ -47,37 +47,38 @@ class Learner {
   int64_t epoch_windows() const { return batches_.epoch_windows(); }
   int64_t rows() const { return rows_; }
 
-  // Takes everything from a checkpoint.
+  // Continues from a checkpoint: loads weights, optimizer, states and counters.
   void Resume(const std::filesystem::path& checkpoint);
 
-  // Like Resume(), but goes on behind the data that the steps since then have seen.
+  // Like Resume(), but skips the data that the steps after the checkpoint have seen.
   void RollBack(const std::filesystem::path& checkpoint);
 
-  // One step: forward and backward of all micro-batches, clipping, update. Not applied when loss or gradient
-  // is not finite, or the loss is a spike and train.spike is not off.
+  // One step: forward and backward of all micro-batches, clipping, update. The update is not applied when
+  // loss or gradient is not finite, or the loss is a spike and train.spike is not off.
   StepResult Step();
 
-  // On the held-out text, which must exist.
+  // Evaluates on the held-out text, which must exist.
   Evaluation Validate() const;
 
-  // Of the memories, on the beginning of the held-out text, which must exist.
+  // Measures the memories on the beginning of the held-out text, which must exist.
   MemoryFigures MeasureMemory() const;
 
-  // What a checkpoint of this moment is made of.
+  // The parts of a checkpoint of the current state.
   CheckpointParts Parts() const { return {model_, optimizer_, *tokenizer_, states_, state_}; }
 
-  // Seconds that steps have waited for data.
+  // Seconds that steps have spent waiting for data.
   double DataWait() const { return prefetch_.waited(); }
 
   nn::LanguageModel& model() { return model_; }
 
  private:
-  // Forward and backward; the loss weighted by its part of the step's tokens.
+  // Forward and backward of one micro-batch. Returns its loss, weighted by its fraction of the step's tokens.
   double MicroBatch(int64_t index, std::span<const int64_t> tokens);
-  // The same with every document from the initial state.
+  // The same with every document starting from the initial state.
   double Documents(std::span<const int64_t> tokens);
   double Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted, nn::States* states);
-  void Judge(StepResult& result) const;
+  // Sets result.skipped when the update must not be applied.
+  void DecideSkip(StepResult& result) const;
 
   std::unique_ptr<text::Tokenizer> tokenizer_;
   model::Config config_;
@@ -90,7 +91,7 @@ class Learner {
   AdamW optimizer_;
   std::vector<nn::States> states_;  // per micro-batch, when states are carried
   TrainerState state_;
-  int64_t step_bytes_ = 0;  // text that the targets of the current step stand for
+  int64_t step_bytes_ = 0;  // bytes of text of the current step's targets
 };
 
 }  // namespace lattice::train

@@ -1,3 +1,5 @@
+// Measures the memories of a model on a text: training's forward pass records their inputs, and the runtime
+// replays the recurrence and measures every step.
 #include "train/memory_figures.h"
 
 #include <ATen/ATen.h>
@@ -19,7 +21,7 @@ struct Means : runtime::StepObserver {
   runtime::FigureMeans means;
 };
 
-// The steps of the first sequence of the trace, made once more by the kernels and measured by the runtime.
+// Replays the recurrence of the first sequence of the trace, with the runtime measuring every step.
 runtime::FigureMeans StepMeans(const nn::MemoryInputs& trace, const runtime::MemoryRule& rule) {
   const auto floats = [](const at::Tensor& x) {
     return x.defined() ? x[0].to(at::kFloat).contiguous() : at::Tensor();
@@ -29,7 +31,7 @@ runtime::FigureMeans StepMeans(const nn::MemoryInputs& trace, const runtime::Mem
                    mu = floats(trace.mu), memory = floats(trace.initial).clone(), y = at::empty_like(v);
   runtime::LayerSteps steps;
   steps.rule = &rule;
-  steps.q = steps.k = data(k);  // what is read is not looked at
+  steps.q = steps.k = data(k);  // any query will do: the output is not used
   steps.v = data(v);
   for (const auto& [role, gate] :
        {std::pair{kernels::GateRole::kWrite, gamma}, {kernels::GateRole::kForget, mu}}) {

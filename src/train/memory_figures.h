@@ -1,4 +1,5 @@
-// What the memory of every layer does with a text: the figures behind "What the memory does" in reports.
+// Measures what the memory of every layer does with a text, for the section "What the memory does" of
+// reports.
 #ifndef LATTICE_TRAIN_MEMORY_FIGURES_H_
 #define LATTICE_TRAIN_MEMORY_FIGURES_H_
 
@@ -13,14 +14,14 @@
 namespace lattice::train {
 
 // One value per layer, by name:
-//   write, novelty, answer, beta   means over tokens and heads of what runtime/step_figures.h defines,
-//   novelty
-//                                  weighted by what was written; lattice mixers
-//   slot_similarity                |cosine| of two different slots of a head, in the last state; matrix
-//   states effective_rank                 exp(entropy of the singular values) / min(M, D), in the last state;
-//   the same
-// An empty list: the memory has no such figure. (write and answer are defined for every memory, but the probe
-// does not see all that other rules get: mamba2's step size, mlstm's gates.)
+//   write, novelty, answer, beta   means over tokens and heads of the figures of runtime/step_figures.h,
+//                                  novelty weighted by what was written; Lattice only
+//   slot_similarity                mean |cosine| of two different slots of a head, in the last state; memories
+//                                  whose state is a matrix
+//   effective_rank                 exp(entropy of the singular values) / min(M, D), in the last state; the
+//                                  same memories
+// An empty list means that the memory has no such figure. (write and answer are defined for every memory, but
+// the probe does not record all inputs of other memories: mamba2's step size, mlstm's gates.)
 using MemoryFigures = std::map<std::string, std::vector<double>>;
 
 // Runs the model over `tokens` int64 [1,T] without gradients. No figures for the transformer.

@@ -41,7 +41,7 @@ TEST(MemoryFigures, AreInTheirRangesForEveryMixer) {
   }
 }
 
-// The runtime's microscope, on the same weights and tokens, sees the same; with shrinkage too.
+// The runtime measures the same figures on the same weights and tokens, with and without shrinkage.
 TEST(MemoryFigures, AreThoseOfTheMicroscope) {
   for (const double lam : {0.0, 0.05}) {
     model::ModelConfig config = Tiny("lattice_dec");

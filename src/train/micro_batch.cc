@@ -1,3 +1,4 @@
+// Chooses the micro-batch size from the free memory and an estimate of the saved activations.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int64_t kMostTokens = 8192;
 
-// Bytes of memory that programs can still get, or 4 GiB where the system does not say.
+// Bytes of available memory, or 4 GiB where the system does not report it.
 int64_t FreeMemory() {
   std::ifstream file("/proc/meminfo");
   std::string name;
@@ -22,8 +23,8 @@ int64_t FreeMemory() {
   return int64_t{4} << 30;
 }
 
-// What the backward pass keeps of one token in float32: about 18 vectors of the model's width and 3 of the
-// SwiGLU's per block, and a state every 32 tokens. bfloat16 keeps about two thirds of it.
+// The saved activations of one token in float32: per block about 18 vectors of the model's width, 3 of the
+// SwiGLU's hidden width, and a state every 32 tokens. With bfloat16 they are about two thirds of it.
 int64_t ActivationBytes(const model::ModelConfig& config) {
   const int64_t state = config.width * config.Slots() / 32;
   return config.layers * (18 * config.width + 3 * config.Hidden() + state) * int64_t{sizeof(float)};
@@ -33,7 +34,7 @@ int64_t ActivationBytes(const model::ModelConfig& config) {
 
 int64_t ChooseMicroBatch(const model::Config& config) {
   const int64_t rows = std::max<int64_t>(1, config.train.batch_tokens / config.train.seq_len);
-  // Weights, gradients and two moments come first.
+  // Weights, gradients and the two moments of AdamW.
   const int64_t fixed = model::CountParameters(config.model).total * 4 * int64_t{sizeof(float)};
   const int64_t room = std::max<int64_t>(0, FreeMemory() / 2 - fixed);
   const int64_t tokens = std::min(kMostTokens, room / ActivationBytes(config.model));

@@ -1,3 +1,4 @@
+// AdamW by torch's fused kernel, with a gradient norm that does not depend on the number of threads.
 #include "train/optimizer.h"
 
 #include <ATen/ATen.h>
@@ -14,7 +15,7 @@
 namespace lattice::train {
 namespace {
 
-// Elements summed by one thread in one go; part of the order of the sum, so part of its value.
+// Elements per partial sum. It determines the order of summation, so changing it changes the result.
 constexpr int64_t kBlock = 1 << 15;
 constexpr size_t kLanes = 8;
 
@@ -74,7 +75,7 @@ double AdamW::GradientNorm() const {
 void AdamW::Step(double lr, double norm) {
   c10::NoGradGuard no_grad;
   ++updates_;
-  // The fused update divides gradients by the scale, which saves a pass over them.
+  // The fused kernel divides the gradients by the scale, which saves a pass over them.
   at::Tensor scale;
   if (config_.clip > 0 && norm > config_.clip) scale = at::full({}, norm / config_.clip, at::kFloat);
   Update(true, lr, scale);
@@ -97,7 +98,8 @@ void AdamW::Update(bool decay, double lr, const at::Tensor& scale) {
   at::_fused_adamw_(values, gradients, exp_avgs, exp_avg_sqs, {}, steps, lr, config_.beta1, config_.beta2,
                     decay ? config_.weight_decay : 0.0, config_.adam_eps, /*amsgrad=*/false,
                     /*maximize=*/false, scale.defined() ? std::optional<at::Tensor>(scale) : std::nullopt);
-  // The fused update does not count as one; who keeps rounded copies of weights looks at their versions.
+  // The fused kernel does not bump the tensors' versions, by which cached bf16 copies of weights are
+  // invalidated.
   for (const at::Tensor& value : values) value.unsafeGetTensorImpl()->bump_version();
 }
 

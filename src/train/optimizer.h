@@ -1,4 +1,4 @@
-// AdamW over the parameters of a model, with clipping of the gradient's norm.
+// AdamW for the parameters of a model, with clipping of the gradient norm.
 #ifndef LATTICE_TRAIN_OPTIMIZER_H_
 #define LATTICE_TRAIN_OPTIMIZER_H_
 
@@ -12,18 +12,18 @@
 
 namespace lattice::train {
 
-// One thread at a time. The model must outlive the object.
+// Used by one thread at a time. The model must outlive the object.
 class AdamW {
  public:
-  // Parameters whose TensorInfo says so decay by config.weight_decay, the others do not.
+  // config.weight_decay applies to parameters with TensorInfo::decay.
   AdamW(const nn::LanguageModel& model, const model::TrainConfig& config);
 
-  // Euclidean norm of all gradients; not finite when one of them is not. The sum has a fixed order: the
-  // result does not depend on the number of threads.
+  // The Euclidean norm of all gradients; not finite when one of them is not. The order of summation is fixed,
+  // so the result does not depend on the number of threads.
   double GradientNorm() const;
 
-  // One update with gradients scaled down to the norm config.clip when `norm` is larger. Parameters without a
-  // gradient stay as they are.
+  // Applies one update. Gradients are scaled down to the norm config.clip if `norm` is larger. Parameters
+  // without a gradient do not change.
   void Step(double lr, double norm);
 
   // Drops all gradients.
@@ -33,7 +33,7 @@ class AdamW {
 
   // The moments themselves, not copies, as exp_avg.<parameter> and exp_avg_sq.<parameter>.
   NamedTensors Moments() const;
-  // Reads them from a file. Throws Error when they do not fit.
+  // Reads the moments from a file. Throws Error when they do not fit.
   void Load(const std::filesystem::path& path, int64_t updates);
 
  private:

@@ -1,4 +1,4 @@
-// A model that is wired correctly can learn one paragraph by heart, whatever its memory.
+// A correctly wired model can memorise one paragraph, whatever its memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ TEST_P(EveryMixer, LearnsAParagraphByHeart) {
   config.train.seq_len = config.train.batch_tokens = static_cast<int64_t>(kParagraph.size()) - 1;
   config.train.steps = 400;
   config.train.warmup = 20;
-  // The step of Enc grows with the length of the values: it diverges at the rate that suits the others.
+  // Enc's update grows with the length of the values, so it diverges at the learning rate of the others.
   config.train.lr = GetParam() == "lattice_enc" ? 3e-3 : 1e-2;
   config.train.weight_decay = 0;
   config.train.precision = model::Precision::kFp32;

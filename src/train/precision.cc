@@ -10,7 +10,7 @@ namespace lattice::train {
 
 bool CpuHasBf16() {
 #if defined(__x86_64__)
-  // avx512f by the compiler's check, which also asks the system whether it saves the registers.
+  // The compiler's check of avx512f also verifies that the operating system saves the registers.
   if (!__builtin_cpu_supports("avx512f")) return false;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 22 & 1) != 0) return true;  // amx_bf16

@@ -1,4 +1,4 @@
-// Which matrix products a run uses.
+// The precision of a run's matrix products.
 #ifndef LATTICE_TRAIN_PRECISION_H_
 #define LATTICE_TRAIN_PRECISION_H_
 
@@ -6,10 +6,10 @@
 
 namespace lattice::train {
 
-// The CPU multiplies bf16 matrices in hardware: avx512_bf16 or amx_bf16.
+// Whether the CPU multiplies bf16 matrices in hardware: avx512_bf16 or amx_bf16.
 bool CpuHasBf16();
 
-// kAuto becomes kBf16 where the CPU has it, else kFp32. Throws Error when bf16 is asked for and absent.
+// Resolves kAuto to kBf16 where the CPU supports it, else kFp32. Throws Error when kBf16 is not supported.
 model::Precision ResolvePrecision(model::Precision wanted);
 
 }  // namespace lattice::train

@@ -1,3 +1,4 @@
+// Prints the progress of training: a bar on a terminal, occasional lines elsewhere.
 #include "train/progress.h"
 
 #include <sys/ioctl.h>
@@ -22,7 +23,7 @@ std::string Bar(const StepReport& report) {
                 std::string(static_cast<size_t>(kBarWidth - filled), ' '), "]");
 }
 
-// The most wanted first: a narrow terminal cuts the end off.
+// The most important figures first, because a narrow terminal cuts off the end.
 std::string Figures(const StepReport& report) {
   return StrCat("step ", report.step, "/", report.steps, "  loss ", Fixed(report.loss, 3), "  ",
                 Fixed(report.bits_per_byte, 3), " bits/byte  ", CountText(report.tokens_per_s),
@@ -30,7 +31,7 @@ std::string Figures(const StepReport& report) {
                 Short(report.grad_norm, 2));
 }
 
-// A line that the terminal would break could not be rewritten.
+// Cuts the line to the width of the terminal: a wrapped line could not be rewritten.
 std::string FitTerminal(std::string line) {
   struct winsize size = {};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;

@@ -1,5 +1,4 @@
-// What a person sees while a model trains: on a terminal one line that is rewritten, elsewhere a line now and
-// then.
+// The console output of training: a progress bar that is rewritten on a terminal, occasional lines elsewhere.
 #ifndef LATTICE_TRAIN_PROGRESS_H_
 #define LATTICE_TRAIN_PROGRESS_H_
 
@@ -11,8 +10,8 @@ namespace lattice::train {
 
 struct StepReport {
   int64_t step = 0;   // steps done
-  int64_t steps = 0;  // steps to do
-  double loss = 0;    // nats a token
+  int64_t steps = 0;  // steps in total
+  double loss = 0;    // nats per token
   double bits_per_byte = 0;
   double lr = 0;
   double grad_norm = 0;
@@ -20,18 +19,18 @@ struct StepReport {
   double eta_s = 0;
 };
 
-// Writes to standard output. One thread at a time.
+// Writes to standard output. Used by one thread at a time.
 class Progress {
  public:
   enum class Mode { kAuto, kSilent };
   explicit Progress(Mode mode = Mode::kAuto);
 
-  // A line of its own, above the bar.
+  // Prints a line above the bar.
   void Line(const std::string& text);
-  // `due`: a line is wanted here; without a terminal it is printed unless the last one is a few seconds
-  // young.
+  // Updates the bar. Without a terminal, prints a line if `due` and the last one is at least a few seconds
+  // old.
   void Step(const StepReport& report, bool due);
-  // Leaves the bar's line.
+  // Ends the bar's line.
   void Finish();
 
  private:

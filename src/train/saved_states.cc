@@ -1,3 +1,4 @@
+// Names and stores the recurrent states that are carried over segments.
 #include "train/saved_states.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,4 @@
+// Decides when to save a checkpoint, and retries when saving fails.
 #include "train/saving.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 constexpr double kFirstPause = 1;
 constexpr double kLongestPause = 60;
 constexpr double kFinalPause = 2;
-// Steps of a small model are shorter than a save.
+// Seconds to wait for an earlier save: the steps of a small model may be shorter than a save.
 constexpr double kMomentToWait = 2;
 
 std::chrono::steady_clock::duration Seconds(double seconds) {
@@ -46,7 +47,7 @@ void Saving::Retry(const SaveOutcome& outcome) {
   last_error_ = outcome.error;
 }
 
-void Saving::Collect() {
+void Saving::HandleOutcome() {
   const std::optional<SaveOutcome> outcome = save_.Poll();
   if (!outcome) return;
   if (!outcome->error.empty()) return Retry(*outcome);
@@ -57,7 +58,7 @@ void Saving::Collect() {
 }
 
 void Saving::AfterStep(const Learner& learner) {
-  Collect();
+  HandleOutcome();
   const int64_t step = learner.state().step;
   const bool due = config_.save_every > 0 && step % config_.save_every == 0 && step < config_.steps;
   const bool again = failing_ && Clock::now() >= next_attempt_;
@@ -70,19 +71,19 @@ void Saving::AfterStep(const Learner& learner) {
     }
     return;
   }
-  Collect();
+  HandleOutcome();
   if (due) slow_ = false;
   wanted_ = false;
   save_.Start(learner.Parts());
 }
 
-void Saving::Settle() {
+void Saving::WaitForSave() {
   save_.Wait();
-  Collect();
+  HandleOutcome();
 }
 
 void Saving::Finish(const Learner& learner) {
-  Settle();
+  WaitForSave();
   if (newest_step_ == learner.state().step) return;
   const Clock::time_point deadline = Clock::now() + Seconds(config_.save_patience);
   while (true) {

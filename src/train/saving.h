@@ -1,5 +1,5 @@
-// When to save, and what to do when that fails: training goes on, the old checkpoint stays, and it is tried
-// again.
+// The policy of saving checkpoints: when to save, and what to do when that fails. Training continues, older
+// checkpoints stay, and saving is retried.
 #ifndef LATTICE_TRAIN_SAVING_H_
 #define LATTICE_TRAIN_SAVING_H_
 
@@ -17,31 +17,31 @@ namespace lattice::train {
 
 class Saving {
  public:
-  // `line` tells a person what happened; `give_up` ends waiting for room on the disk. Both outlive the
-  // object.
+  // `line` prints a message for the user. Finish stops retrying when `give_up` returns true. What they refer
+  // to must outlive the object.
   Saving(const std::filesystem::path& run, const model::TrainConfig& config,
          std::function<void(const std::string&)> line, std::function<bool()> give_up);
 
-  // After every step: starts a save when one is due, reports how earlier ones ended. A save that falls due
-  // while another is being written waits for it a moment, once; on a disk that is slower than that, training
-  // goes on and the save starts as soon as the earlier one has ended.
+  // Call after every step: starts a save when one is due, and reports how earlier ones ended. If an earlier
+  // save is still being written, training waits for it a moment, once; on a disk that is slower than that,
+  // training continues and the save starts as soon as the earlier one has ended.
   void AfterStep(const Learner& learner);
 
-  // Saves now and waits until it is on disk, trying again for config.save_patience seconds. Throws Error when
-  // it cannot.
+  // Saves and waits until the checkpoint is on disk, retrying for config.save_patience seconds. Throws Error
+  // when that fails.
   void Finish(const Learner& learner);
 
-  // Waits for a save in progress, so that newest() is certain.
-  void Settle();
+  // Waits for a save in progress, so that newest() is up to date.
+  void WaitForSave();
 
-  // The newest checkpoint that is on disk, and its step; empty and -1 when this session has none.
+  // The newest checkpoint on disk and its step; empty and -1 when there is none.
   const std::filesystem::path& newest() const { return newest_; }
   int64_t newest_step() const { return newest_step_; }
   void SetNewest(const std::filesystem::path& checkpoint, int64_t step);
 
  private:
   using Clock = std::chrono::steady_clock;
-  void Collect();
+  void HandleOutcome();
   void Retry(const SaveOutcome& outcome);
 
   const model::TrainConfig config_;

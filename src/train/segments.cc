@@ -1,3 +1,4 @@
+// Cuts batches at document boundaries and groups the pieces by length.
 #include "train/segments.h"
 
 #include <algorithm>

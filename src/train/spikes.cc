@@ -6,8 +6,8 @@
 namespace lattice::train {
 namespace {
 
-// The newest loss has this weight once there are enough. A smaller one would remember the fast fall at the
-// beginning, and its large deviation, for too long.
+// The weight of the newest loss, once there are enough. With a smaller weight the steep fall at the
+// beginning, and its large deviation, would count for too long.
 constexpr double kNewest = 0.1;
 constexpr int64_t kEnough = 20;
 constexpr double kLeastDeviation = 0.02;

@@ -1,5 +1,4 @@
-// Notices losses that are far above what they have been lately: a bad batch, or training that is coming
-// apart.
+// Detects loss spikes: losses far above the recent ones, from a bad batch or from training that diverges.
 #ifndef LATTICE_TRAIN_SPIKES_H_
 #define LATTICE_TRAIN_SPIKES_H_
 
@@ -7,18 +6,18 @@
 
 namespace lattice::train {
 
-// Mean and variance of the recent losses, the newest weighing most. Part of a checkpoint, so that a resumed
-// run decides as an uninterrupted one.
+// Exponential moving mean and variance of the losses. Saved in checkpoints, so that a resumed run makes the
+// same decisions as an uninterrupted one.
 struct LossStatistics {
   double mean = 0;
   double variance = 0;
   int64_t count = 0;
 
-  // Takes a finite loss in.
+  // Adds a finite loss.
   void Observe(double loss);
 
-  // How many standard deviations `loss` is above the mean; 0 until there are enough losses to tell. The
-  // deviation is taken as at least 2 % of the mean: a loss that hardly moves is no reason to panic.
+  // How many standard deviations `loss` is above the mean; 0 until there are enough losses. The deviation is
+  // taken as at least 2 % of the mean, so that small changes of a flat loss do not count as spikes.
   double ZScore(double loss) const;
 };
 

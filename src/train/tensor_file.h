@@ -1,4 +1,4 @@
-// float32 tensors to and from safetensors files.
+// Writes and reads float32 tensors as safetensors files.
 #ifndef LATTICE_TRAIN_TENSOR_FILE_H_
 #define LATTICE_TRAIN_TENSOR_FILE_H_
 

@@ -1,3 +1,4 @@
+// The training loop: resume, step, validate, report, save, and recover from loss spikes.
 #include "train/trainer.h"
 
 #include <ATen/Parallel.h>
@@ -25,7 +26,7 @@
 namespace lattice::train {
 namespace {
 
-// Weight of the newest step in the smoothed figures on the screen.
+// Weight of the newest step in the smoothed figures that are printed.
 constexpr double kSmoothing = 0.1;
 
 class Stopwatch {
@@ -43,7 +44,7 @@ int64_t PeakMemory() {
   return usage.ru_maxrss * 1024;
 }
 
-// Bytes of memory in use now, without pages that only mirror files.
+// Resident memory in bytes, without file-backed pages.
 int64_t CurrentMemory() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0, resident = 0, shared = 0;
@@ -97,7 +98,7 @@ class Run {
   bool Due(int64_t every) const { return every > 0 && state().step % every == 0; }
 
   void Resume() {
-    const auto [checkpoint, saved] = FirstWhole();
+    const auto [checkpoint, saved] = FirstIntact();
     const std::string complete =
         StrCat(checkpoint.string(), " is at step ", saved.step, " of ", learner_.config().train.steps,
                ": the run is complete; raise train.steps to go on");
@@ -120,14 +121,14 @@ class Run {
     if (saved.precision != state().precision) {
       progress_.Line(StrCat("note: precision was ", saved.precision, " and is now ", state().precision));
     }
-    // A checkpoint of another run is not one of this.
+    // A checkpoint of another run does not count as this run's newest.
     const bool own =
         std::filesystem::equivalent(checkpoint.parent_path(), request_.run / runs::kCheckpoints, ignored_);
     if (own) saving_.SetNewest(checkpoint, saved.step);
   }
 
-  // The first of the request's checkpoints that can be read.
-  std::pair<std::filesystem::path, TrainerState> FirstWhole() {
+  // The first of the request's checkpoints that is intact.
+  std::pair<std::filesystem::path, TrainerState> FirstIntact() {
     std::string first_error;
     for (const std::filesystem::path& checkpoint : request_.checkpoints) {
       try {
@@ -182,7 +183,7 @@ class Run {
     smooth_loss_ = first ? step.loss : smooth_loss_ + kSmoothing * (step.loss - smooth_loss_);
     smooth_bits_ =
         first ? step.bits_per_byte : smooth_bits_ + kSmoothing * (step.bits_per_byte - smooth_bits_);
-    // The first step also pays for what is set up once.
+    // The first step is slower, because it includes one-time setup.
     smooth_rate_ = shown_ <= 2 ? rate : smooth_rate_ + kSmoothing * (rate - smooth_rate_);
     Report(step, rate);
   }
@@ -235,9 +236,10 @@ class Run {
     if (step.spike && learner_.config().train.spike == model::SpikePolicy::kRollback) RollBack();
   }
 
-  // Back to the newest checkpoint, and on with the data behind the spike. Without one the step stays skipped.
+  // Returns to the newest checkpoint and continues with the data after the spike. Without a checkpoint the
+  // step is only skipped.
   void RollBack() {
-    saving_.Settle();
+    saving_.WaitForSave();
     if (saving_.newest().empty()) return;
     const int64_t most = learner_.config().train.max_skipped;
     rollbacks_here_ = saving_.newest_step() == rolled_to_ ? rollbacks_here_ + 1 : 1;
@@ -275,7 +277,7 @@ class Run {
                           " bits/byte, perplexity ", Fixed(valid.Perplexity(), 3)));
   }
 
-  // A by-product: a page that cannot be written is no reason to stop.
+  // The report is a by-product: failing to write it must not stop training.
   void DrawReport() const {
     try {
       runs::WriteReport({request_.run}, request_.run / runs::kReportFile);
@@ -308,7 +310,7 @@ class Run {
   const TrainRequest& request_;
   Progress progress_;
   Learner learner_;
-  io::DirectoryLock lock_;  // after the session: bad input leaves no directory behind
+  io::DirectoryLock lock_;  // after the learner, which checks the input: bad input creates no directory
   TrainResult result_;
   StopSignal stop_;
   std::error_code ignored_;

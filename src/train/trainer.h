@@ -1,5 +1,5 @@
-// Training a language model: from a configuration to checkpoints in a run directory. This header needs no
-// torch.
+// Trains a language model from a configuration, and writes checkpoints into a run directory. This header
+// needs no torch.
 #ifndef LATTICE_TRAIN_TRAINER_H_
 #define LATTICE_TRAIN_TRAINER_H_
 
@@ -16,28 +16,28 @@ namespace lattice::train {
 
 struct TrainRequest {
   model::Config config;       // validated; model.vocab_size 0 takes the tokenizer's
-  std::filesystem::path run;  // created when it is not there
-  // Go on from the first of these that is whole; empty: from the start.
+  std::filesystem::path run;  // created if it does not exist
+  // Resume from the first of these that is intact; empty: start from scratch.
   std::vector<std::filesystem::path> checkpoints;
-  // A run that has all its steps is no error: Train() says so and does nothing.
+  // If true, resuming a run that has done all its steps is no error: Train() says so and does nothing.
   bool complete_is_fine = false;
   std::string resume_command;  // printed when a signal ends the run early
-  int threads = 0;             // 0: as torch chooses
+  int threads = 0;             // 0: torch's default
   bool silent = false;         // print nothing
 };
 
 struct TrainResult {
   int64_t step = 0;      // steps done
   bool stopped = false;  // by a signal, before the last step
-  double loss = 0;       // of the last step, nats a token
+  double loss = 0;       // of the last step, nats per token
   int64_t parameters = 0;
   int64_t tokens = 0;
   int64_t skipped = 0;
   int64_t rollbacks = 0;
   double data_wait = 0;     // seconds that steps waited for tokens
-  double seconds = 0;       // this session
-  double step_seconds = 0;  // of it, in steps: without validation and saving
-  int64_t held_out = 0;     // tokens to validate on
+  double seconds = 0;       // duration of this session
+  double step_seconds = 0;  // of it, spent in steps, without validation and saving
+  int64_t held_out = 0;     // tokens for validation
   double valid_loss = 0;    // the last validation; 0 when nothing is held out
   double valid_bits_per_byte = 0;
   double valid_perplexity = 0;
@@ -45,24 +45,23 @@ struct TrainResult {
   std::filesystem::path checkpoint;  // the newest
 };
 
-// Trains to the last step or to the first SIGINT or SIGTERM, and saves. A run that goes on from a checkpoint
-// has the same losses and weights, bit for bit, as one that was never interrupted, with the same
-// configuration.
+// Trains to the last step or to the first SIGINT or SIGTERM, and saves. With the same configuration, a
+// resumed run has the same losses and weights, bit for bit, as one that was never interrupted.
 //
-// A step whose loss or gradient is not finite is not applied, only counted; train.max_skipped in a row end
-// the run with an Error. A loss spike is skipped, or the run goes back to its newest checkpoint and around
-// the data in between (train.spike). Checkpoints are written beside training; one that cannot be written is
-// reported and tried again; only the last one must succeed. A damaged checkpoint is reported and the next of
-// request.checkpoints is taken. Throws Error also when the data is too short, or all checkpoints are damaged
-// or of another architecture.
+// A step whose loss or gradient is not finite is not applied, only counted; train.max_skipped of them in a
+// row end the run with an Error. On a loss spike the step is skipped, or the run is rolled back to its newest
+// checkpoint and skips the data in between (train.spike). Checkpoints are written in the background; a save
+// that fails is reported and retried, and only the last one must succeed. A damaged checkpoint is reported
+// and the next of request.checkpoints is used. Also throws Error when the data is too short, or all
+// checkpoints are damaged or of another architecture.
 TrainResult Train(const TrainRequest& request);
 
-// Seconds that a step of this configuration takes here, after two steps of warming up: for choosing a number
-// of steps. Writes only to the token cache of `run`.
+// Measures the seconds per step of this configuration on this machine, after two warm-up steps. Used to
+// choose a number of steps. Writes only to the token cache of `run`.
 double MeasureStep(const TrainRequest& request, int64_t steps);
 
-// Sequences per forward pass for train.micro_batch = 0: at most 8192 tokens, a divisor of the sequences of a
-// step, and activations within half of the memory that is free now.
+// The micro-batch size, in sequences, for train.micro_batch = 0: at most 8192 tokens, a divisor of the
+// sequences of a step, and saved activations within half of the free memory.
 int64_t ChooseMicroBatch(const model::Config& config);
 
 }  // namespace lattice::train

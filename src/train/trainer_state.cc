@@ -1,3 +1,4 @@
+// Reads and writes trainer.json, and verifies the checksums in it.
 #include "train/trainer_state.h"
 
 #include <nlohmann/json.hpp>
@@ -16,8 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFormat = 2;
 
-// Calls visit(name, member) for every number and text of the state: the one list that writing and reading
-// share.
+// Calls visit(name, member) for every member of the state; reading and writing share this list.
 template <typename State, typename Visit>
 void EachMember(State& state, Visit&& visit) {
   visit("step", state.step);
@@ -51,7 +51,7 @@ void CheckFiles(const fs::path& checkpoint, const nlohmann::json& checksums) {
 void WriteTrainerState(const fs::path& directory, const TrainerState& state, const Checksums& checksums) {
   nlohmann::json object = {{"format", kFormat}, {"checksums", nlohmann::json::object()}};
   EachMember(state, [&](const char* name, const auto& value) { object[name] = value; });
-  // As text: JSON numbers of other programs are not exact beyond 53 bits.
+  // As strings, because other programs read JSON numbers with only 53 exact bits.
   for (const auto& [name, sum] : checksums) object["checksums"][name] = std::to_string(sum);
   io::WriteSealedJson(directory / model::kTrainerFile, std::move(object));
 }

@@ -43,7 +43,7 @@ TEST_F(TrainerTest, ACompleteRunIsLeftAloneWhenThatIsFine) {
   EXPECT_EQ(io::ReadFile(dir_ / "run/metrics.jsonl"), metrics);
 }
 
-// A copy of a run that followed links has one.
+// Copying a run with symbolic links followed turns `latest` into a directory.
 TEST_F(TrainerTest, ADirectoryNamedLatestIsSetAside) {
   std::filesystem::create_directories(dir_ / "run/checkpoints/latest");
   dir_.Put("run/checkpoints/latest/config.json", "old");

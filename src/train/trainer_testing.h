@@ -1,4 +1,4 @@
-// A tiny model on a tiny text, for the tests of training.
+// A test fixture that trains a tiny model on a tiny text.
 #ifndef LATTICE_TRAIN_TRAINER_TESTING_H_
 #define LATTICE_TRAIN_TRAINER_TESTING_H_
 
