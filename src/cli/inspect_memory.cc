@@ -58,7 +58,7 @@ void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string
   std::vector<double> news(pieces.size(), 0);
   for (size_t t = 0; t < news.size(); ++t) {
     for (const eval::HeadRecord& head : record.records)
-      news[t] += head.NewsOf(static_cast<int64_t>(t)) / static_cast<double>(record.records.size());
+      news[t] += head.NewlyWritten(static_cast<int64_t>(t)) / static_cast<double>(record.records.size());
   }
   std::vector<size_t> order(news.size());
   std::iota(order.begin(), order.end(), size_t{0});

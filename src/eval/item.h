@@ -1,4 +1,4 @@
-// A question of a task as the model sees it.
+// One question of a task, as requests to the model.
 #ifndef LATTICE_EVAL_ITEM_H_
 #define LATTICE_EVAL_ITEM_H_
 
@@ -8,21 +8,21 @@
 
 namespace lattice::eval {
 
-// How likely is the continuation after the context?
+// Asks for the log-likelihood of the continuation after the context.
 struct Request {
   std::string context;
   std::string continuation;  // with its leading space
-  std::string choice;        // the answer whose length acc_norm divides by: without the space
+  std::string choice;        // the answer without the space; acc_norm divides by its length
 };
 
 struct Item {
-  int64_t index = 0;  // among the lines of the file that hold something, from 0
+  int64_t index = 0;  // among the non-empty lines of the file, from 0
   int64_t line = 0;   // from 1
   std::vector<Request> requests;
-  int64_t gold = 0;  // the right one
+  int64_t gold = 0;  // index of the correct request
 };
 
-// An item that has no result, and why: "FILE:LINE: ...".
+// An item without a result, and the reason: "FILE:LINE: ...".
 struct BadItem {
   int64_t index = 0;
   std::string problem;

@@ -1,3 +1,5 @@
+// Scores continuations in batches: builds a prefix tree of all requests and reads it level by level, forking
+// a session wherever the tree branches.
 #include "eval/likelihood.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace lattice::eval {
 namespace {
 
 constexpr int64_t kMaxItems = 64;
-// Tokens of one run of the engine: bounds the logits that are held at once.
+// Tokens and logits of one run of the engine: bounds the memory for logits.
 constexpr size_t kMaxRows = 2048;
 constexpr size_t kMaxLogits = size_t{16} << 20;
 
@@ -21,10 +23,10 @@ struct Query {
   ScoredItem* item;
   size_t request;
   std::vector<int32_t> tokens;   // what the model reads: all but the continuation's last
-  std::vector<RowScore> scores;  // one a token of the continuation
+  std::vector<RowScore> scores;  // one per token of the continuation
 
   const TokenPair& pair() const { return item->requests[request]; }
-  // Where the first prediction that counts is made.
+  // The position whose logits predict the first token of the continuation.
   size_t first() const { return pair().context.size() - 1; }
 };
 
@@ -34,7 +36,7 @@ struct LikelihoodScorer::Work {
   std::vector<Query> queries;
   std::vector<TreeNode> nodes;
   std::vector<std::optional<runtime::Session>> sessions;  // of each node, while it is needed
-  std::vector<size_t> waiting;                            // children that still have to fork
+  std::vector<size_t> waiting;                            // number of children that have not forked yet
 
   Want WantOf(const TreeNode& node) const {
     Want want = Want::kNone;
@@ -46,7 +48,7 @@ struct LikelihoodScorer::Work {
     return want;
   }
 
-  // The state that `node` begins with. The last child takes its parent's.
+  // The session in which `node` starts: a fork of its parent's, which the last child takes over.
   runtime::Session Begin(size_t node, const std::shared_ptr<const runtime::Model>& model) {
     if (nodes[node].parent < 0) return runtime::Session(model);
     const auto parent = static_cast<size_t>(nodes[node].parent);
@@ -65,7 +67,7 @@ LikelihoodScorer::LikelihoodScorer(std::shared_ptr<const runtime::Model> model,
       share_(options.share),
       batch_(options.batch) {
   if (batch_ == 0) {
-    // A state of its own for each of about four choices, and the one they come from.
+    // An item needs about five states: one for each of four choices, and the one they are forked from.
     const int64_t bytes = 5 * runtime::Session(model_).Bytes();
     batch_ = BatchOfStates(bytes, kMaxItems);
   }
@@ -142,7 +144,7 @@ void LikelihoodScorer::Score(Work& work, size_t at, std::span<const float> logit
   for (const size_t index : node.sequences) {
     Query& query = work.queries[index];
     if (query.first() >= node.end) continue;
-    // Logits are those of the node's last positions.
+    // `logits` covers the last positions of the node.
     const size_t from = std::max(query.first(), node.begin), count = node.end - from;
     const std::span<const int32_t> targets = query.pair().continuation;
     try {

@@ -1,5 +1,5 @@
-// Log-likelihoods of continuations. What several requests begin with is read once, and the state behind it
-// forked.
+// Log-likelihoods of continuations. A prefix that several requests share is read once, and the state after it
+// is forked.
 #ifndef LATTICE_EVAL_LIKELIHOOD_H_
 #define LATTICE_EVAL_LIKELIHOOD_H_
 
@@ -17,32 +17,32 @@ namespace lattice::eval {
 
 struct Likelihood {
   double log_likelihood = 0;  // nats, summed over the continuation
-  bool greedy = true;         // greedy decoding gives the continuation
+  bool greedy = true;         // greedy decoding would produce the continuation
 };
 
 struct LikelihoodOptions {
-  bool share = true;  // false: every request from the start; the results are the same, bit for bit
+  bool share = true;  // false: read every request from its start; the results are the same, bit for bit
   int64_t batch = 0;  // items at a time; 0: as many as fit 256 MiB of states, at most 64
   int threads = 0;    // 0: one per core
 };
 
-// The requests of one item, and what became of them.
+// The requests of one item, and their scores.
 struct ScoredItem {
   std::vector<TokenPair> requests = {};
   std::vector<Likelihood> scores = {};
-  std::string problem = {};  // not empty: no scores, and why
+  std::string problem = {};  // why there are no scores; empty: there are
 };
 
-// One thread at a time. Results depend neither on the batch nor on the number of threads.
+// Used by one thread at a time. Results depend neither on the batch nor on the number of threads.
 class LikelihoodScorer {
  public:
   LikelihoodScorer(std::shared_ptr<const runtime::Model> model, const LikelihoodOptions& options);
 
-  // Items that go through the model together. Neighbours with contexts that begin alike share them too.
+  // The number of items to run together. Items of a batch whose contexts begin alike share that prefix too.
   int64_t batch() const { return batch_; }
-  // Fills the scores or the problem of each; at most batch() items.
+  // Sets the scores or the problem of each item; at most batch() items.
   void Run(std::span<ScoredItem* const> items);
-  // For work between the runs.
+  // May be used for other work between the runs.
   ThreadPool& threads() { return threads_; }
   // Tokens that the model has read so far.
   int64_t tokens_read() const { return tokens_read_; }
@@ -50,7 +50,8 @@ class LikelihoodScorer {
  private:
   struct Work;
 
-  // Reads the nodes of one level and scores what they predict. The sessions stay for the next level.
+  // Reads the nodes of one level of the prefix tree and scores their predictions. The sessions are kept for
+  // the next level.
   void ReadLevel(Work& work, int64_t level);
   void Score(Work& work, size_t node, std::span<const float> logits);
 

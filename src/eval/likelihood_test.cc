@@ -43,7 +43,7 @@ std::vector<ScoredItem> Scored(const std::shared_ptr<const runtime::Model>& mode
   return items;
 }
 
-// The definition: one token after the other, softmax in double.
+// The reference: one token after the other, softmax in double.
 Likelihood Naive(const std::shared_ptr<const runtime::Model>& model, const TokenPair& pair) {
   runtime::Engine engine(model, 1);
   runtime::Session session(model);

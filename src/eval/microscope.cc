@@ -1,3 +1,4 @@
+// Runs a model over a text with an observer that records what every token does to every slot.
 #include "eval/microscope.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class Microscope : public runtime::StepObserver {
     Append(head.slot_beta, figures.slot_beta);
     head.means.Add(figures);
     MeasureRead(step, head);
-    // The snapshot number changes after this token.
+    // Snapshots are evenly spread: take one where the index of the snapshot changes after this token.
     if ((step.token + 1) * snapshots_ / record_.tokens != step.token * snapshots_ / record_.tokens)
       head.snapshots.push_back({step.token, runtime::ViewMemory(step.after, record_.slots, record_.width)});
   }
@@ -58,7 +59,7 @@ class Microscope : public runtime::StepObserver {
 
 }  // namespace
 
-double HeadRecord::NewsOf(int64_t token) const {
+double HeadRecord::NewlyWritten(int64_t token) const {
   const auto t = static_cast<size_t>(token);
   return novelty.empty() ? write[t] : double{write[t]} * novelty[t];
 }

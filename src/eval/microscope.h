@@ -1,6 +1,6 @@
-// What every token did to every slot of the memories, layer by layer and head by head. The figures are those
-// of runtime/step_figures.h, and beside them
-//   read      |q_i| |S'_i|, as a part of the sum over slots: who answered
+// Records what every token did to every slot of the memories, layer by layer and head by head. The figures
+// are those of runtime/step_figures.h, and
+//   read      |q_i| |S'_i| as a fraction of the sum over slots: how much each slot contributed to the output
 #ifndef LATTICE_EVAL_MICROSCOPE_H_
 #define LATTICE_EVAL_MICROSCOPE_H_
 
@@ -15,9 +15,9 @@
 
 namespace lattice::eval {
 
-// The state of a head at one time.
+// The memory of a head after one token.
 struct MemorySnapshot {
-  int64_t token = 0;  // after this one
+  int64_t token = 0;
   runtime::MemoryView memory;
 };
 
@@ -30,19 +30,20 @@ struct HeadRecord {
   runtime::FigureMeans means;
   std::vector<MemorySnapshot> snapshots;
 
-  // How much new was written with a token: write times novelty, or the write where there is no novelty.
-  double NewsOf(int64_t token) const;
+  // How much a token wrote that was new: write times novelty, or the write where novelty is not defined.
+  double NewlyWritten(int64_t token) const;
 };
 
-// What the figures of a head say as a whole.
+// The figures of a head, summed up over the text.
 struct HeadSummary {
   double write = 0, answer = 0;         // means over tokens
   std::optional<double> novelty, beta;  // means, novelty weighted by the writes; nullopt: not defined
-  // exp of the entropy of the slots' parts of all writes: M when all are equally busy
+  // The effective number of written slots: exp of the entropy of the slots' fractions of all writes; M when
+  // all slots are equally busy.
   double active_slots = 0;
   int64_t busiest_slot = 0;
-  double busiest_part = 0;  // of all writes
-  double read_slots = 0;    // as active_slots, of the reads of a token, mean over tokens
+  double busiest_part = 0;  // the busiest slot's fraction of all writes
+  double read_slots = 0;    // the effective number of slots that a token reads, mean over tokens
   double similarity = 0, first_rank = 0, last_rank = 0;
 };
 
@@ -58,8 +59,8 @@ struct MemoryRecord {
   HeadSummary Summary(int64_t layer, int64_t head) const;
 };
 
-// Reads `tokens` from the initial state. `snapshots` times, evenly spread, the last after the last token.
-// Throws Error for a transformer, which has no memory of this kind, and for an empty text.
+// Reads `tokens` from the initial state. Takes `snapshots` snapshots, evenly spread, the last after the last
+// token. Throws Error for a transformer, which has no memory of this kind, and for an empty text.
 MemoryRecord Examine(const std::shared_ptr<const runtime::Model>& model, std::span<const int32_t> tokens,
                      int64_t snapshots, int threads = 0);
 

@@ -1,3 +1,4 @@
+// Writes a memory record as JSON, and as an interactive HTML page.
 #include "eval/microscope_page.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ double Rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
-// A list that is empty because the memory has no such figure becomes null.
+// The values as a JSON list. An empty list becomes null: the memory has no such figure.
 ordered_json Row(std::span<const float> values) {
   if (values.empty()) return nullptr;
   ordered_json out = ordered_json::array();
@@ -68,7 +69,8 @@ ordered_json Labels(const MemoryRecord& record, const RecordLabels& labels) {
           {"tokens", std::vector<std::string>(labels.pieces.begin(), labels.pieces.end())}};
 }
 
-// Values of [low, high] as bytes; the page needs the ends to show numbers. null without values.
+// Values in [low, high] quantised to bytes, with the range, which the page needs to show numbers. null
+// without values.
 ordered_json Packed(std::span<const float> values, double low, double high) {
   if (values.empty()) return nullptr;
   std::vector<uint8_t> bytes;
@@ -78,7 +80,7 @@ ordered_json Packed(std::span<const float> values, double low, double high) {
   return {{"low", low}, {"high", high}, {"data", text::Base64(bytes)}};
 }
 
-// The largest value but for one in a thousand: a single burst must not leave all else dark.
+// The 99.9th percentile, so that a single burst does not leave everything else dark.
 double HighEnd(std::span<const float> values) {
   std::vector<float> copy(values.begin(), values.end());
   const auto at = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() - 1 - copy.size() / 1000);
@@ -86,7 +88,7 @@ double HighEnd(std::span<const float> values) {
   return std::max(1e-6, double{*at});
 }
 
-// From the smallest value to the largest.
+// The same over the range from the smallest value to the largest.
 ordered_json PackedRange(std::span<const float> values) {
   if (values.empty()) return nullptr;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -105,7 +107,7 @@ ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
                       {"token_novelty", Row(r.novelty)},
                       {"token_answer", Row(r.answer)},
                       {"summary", SummaryJson(record.Summary(layer, head))}};
-  for (int64_t t = 0; t < record.tokens; ++t) out["token_news"].push_back(Rounded(r.NewsOf(t)));
+  for (int64_t t = 0; t < record.tokens; ++t) out["token_news"].push_back(Rounded(r.NewlyWritten(t)));
   for (const MemorySnapshot& s : r.snapshots) {
     out["snapshots"].push_back({{"token", s.token},
                                 {"effective_rank", Rounded(s.memory.effective_rank)},
@@ -115,7 +117,7 @@ ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
   return out;
 }
 
-// JSON inside a script: no way to end it, whatever the text.
+// Escapes JSON for a <script> element, so that no text can end the element.
 std::string ScriptSafe(const std::string& text) { return Replace(text, "<", "\\u003c"); }
 
 std::string Dump(const ordered_json& value) {

@@ -1,4 +1,4 @@
-// A memory record for people and programs.
+// A memory record as JSON and as an HTML page.
 #ifndef LATTICE_EVAL_MICROSCOPE_PAGE_H_
 #define LATTICE_EVAL_MICROSCOPE_PAGE_H_
 
@@ -10,7 +10,7 @@
 
 namespace lattice::eval {
 
-// What stands above the figures.
+// Labels of the record.
 struct RecordLabels {
   std::string model;
   std::string mixer;
@@ -18,12 +18,12 @@ struct RecordLabels {
 };
 
 // Every figure, rounded to five digits; layers, heads and slots count from 0: {"mixer", "tokens": [..],
-// "layers": [{"heads": [{"write": [T][M], ..., "token_write": [T], ..., "snapshots": [..], "summary": {..}}]}]}.
-// null: not defined for this memory.
+// "layers": [{"heads": [{"write": [T][M], ..., "token_write": [T], ..., "snapshots": [..], "summary":
+// {..}}]}]}. null: not defined for this memory.
 nlohmann::ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels);
 
-// A page of its own, without anything from elsewhere: heat maps of tokens by slots to scrub through, light or
-// dark as the reader's system is. Figures are kept in 256 steps. Layers, heads and slots count from 1.
+// A self-contained HTML page with heat maps of tokens by slots to scrub through, light or dark like the
+// reader's system. Figures are quantised to 256 steps. Layers, heads and slots count from 1.
 std::string RecordPage(const MemoryRecord& record, const RecordLabels& labels);
 
 }  // namespace lattice::eval

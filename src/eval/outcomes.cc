@@ -1,3 +1,4 @@
+// Accuracy and its variants, computed exactly as the evaluation harness does.
 #include "eval/outcomes.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// From log-likelihoods to the figures that are reported.
+// Turns log-likelihoods into the metrics that are reported.
 #ifndef LATTICE_EVAL_OUTCOMES_H_
 #define LATTICE_EVAL_OUTCOMES_H_
 
@@ -14,9 +14,9 @@ namespace lattice::eval {
 // One item, each value 0 or 1. Ties go to the first choice. An empty choice never wins by acc_norm or
 // acc_bytes, as in the harness, which divides by its length 0.
 struct Outcome {
-  bool acc = false;        // the gold continuation is the likeliest
-  bool acc_norm = false;   // after dividing by the choices' lengths in code points
-  bool acc_bytes = false;  // in bytes of UTF-8
+  bool acc = false;        // the gold continuation is the most likely
+  bool acc_norm = false;   // the same after dividing by the choices' lengths in code points
+  bool acc_bytes = false;  // the same after dividing by their lengths in bytes of UTF-8
 };
 Outcome Judge(const Item& item, std::span<const Likelihood> scores);
 

@@ -1,3 +1,4 @@
+// Perplexity over windows of a text, or with one carried state, and the loss by position.
 #include "eval/perplexity.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace lattice::eval {
 namespace {
 
 constexpr int64_t kMaxWindows = 8;
-// Tokens whose logits are held at once.
+// Tokens whose logits are held in memory at once.
 constexpr int64_t kRows = 512;
 
 // Sums of losses by position in the window.

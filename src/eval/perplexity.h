@@ -1,4 +1,4 @@
-// How well a model predicts a text, by how much of it the model has read.
+// Perplexity of a text, in total and by how much context the model has read.
 #ifndef LATTICE_EVAL_PERPLEXITY_H_
 #define LATTICE_EVAL_PERPLEXITY_H_
 
@@ -16,16 +16,15 @@ namespace lattice::eval {
 
 struct PerplexityOptions {
   int64_t context = 512;  // windows of this many tokens, each from the initial state
-  bool carry = false;     // instead: one state through the whole text, in windows only for the progress
-  int64_t batch = 0;      // windows side by side; 0: as many as fit 256 MiB of states, at most 8
+  bool carry = false;     // carry one state through the whole text; windows then only divide the progress
+  int64_t batch = 0;      // windows in a batch; 0: as many as fit into 256 MiB of states, at most 8
   std::function<void(int64_t done, int64_t total)> progress = {};  // tokens; may be empty
 };
 
-// Positions [from, to) of a window, counted from 0: what stands there was predicted from `from` + 1 tokens or
-// more.
+// Positions [from, to) of a window, counted from 0: predictions from at least `from` + 1 tokens.
 struct CurvePoint {
   int64_t from = 0, to = 0;
-  double nats = 0;  // a token
+  double nats = 0;  // per token
   int64_t tokens = 0;
 };
 
@@ -37,19 +36,19 @@ struct PerplexityResult {
   std::vector<CurvePoint> curve;  // four points from each power of two to the next
   double seconds = 0;
 
-  double Loss() const;  // nats a token
+  double Loss() const;  // nats per token
   double Perplexity() const;
   double BitsPerByte() const;
 };
 
-// One thread at a time. Results depend neither on the batch nor on the number of threads.
+// Used by one thread at a time. Results depend neither on the batch nor on the number of threads.
 class PerplexityMeter {
  public:
   PerplexityMeter(std::shared_ptr<const runtime::Model> model, int threads);
 
-  // Predicts each token from those before it in its window; the first one of the text is only read. The last
-  // tokens that fill no window are left out. Throws Error when there is no whole window, or a logit is not
-  // finite.
+  // Predicts each token from those before it in its window; the first token of the text is only read. Tokens
+  // at the end that do not fill a window are left out. Throws Error when there is no whole window, or a logit
+  // is not finite.
   PerplexityResult Run(std::span<const int32_t> tokens, const data::TokenBytes& token_bytes,
                        const PerplexityOptions& options);
 

@@ -1,3 +1,4 @@
+// Builds a prefix tree of token sequences by sorting them and splitting where they diverge.
 #include "eval/prefix_tree.h"
 
 #include <algorithm>
@@ -10,9 +11,9 @@ class TreeBuilder {
  public:
   explicit TreeBuilder(std::span<const TreeSequence> sequences) : sequences_(sequences) {}
 
-  // Adds what `sorted`, which agree in their first `depth` tokens, have behind them.
+  // Adds the nodes below `parent`: the tokens from `depth` on of the sequences `sorted`, which agree before.
   void Add(std::span<const size_t> sorted, size_t depth, int64_t parent, int64_t level) {
-    // A sequence that ends here stands before those that go on.
+    // Sequences that end here; sorting has put them first.
     while (!sorted.empty() && Tokens(sorted.front()).size() == depth) sorted = sorted.subspan(1);
     while (!sorted.empty()) {
       const int32_t token = Tokens(sorted.front())[depth];
@@ -29,7 +30,7 @@ class TreeBuilder {
   std::span<const int32_t> Tokens(size_t sequence) const { return sequences_[sequence].tokens; }
 
   void AddNode(std::span<const size_t> group, size_t depth, int64_t parent, int64_t level) {
-    // In sorted order the first and the last share what all share.
+    // In sorted order, the common prefix of all is that of the first and the last.
     const std::span<const int32_t> first = Tokens(group.front()), last = Tokens(group.back());
     auto end = static_cast<size_t>(std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first -
                                    first.begin());

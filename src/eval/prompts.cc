@@ -1,3 +1,4 @@
+// Builds the prompts of each zero-shot task from its JSON records.
 #include "eval/prompts.h"
 
 #include <nlohmann/json.hpp>
@@ -36,7 +37,7 @@ std::vector<std::string> Texts(const json& object, const char* name) {
   return out;
 }
 
-// A label that may be written as a number or as text: 3 or "3".
+// A label that may be a number or a string: 3 or "3".
 int64_t Label(const json& object, const char* name, int64_t first, int64_t last) {
   const json& value = Field(object, name);
   for (int64_t label = first; label <= last; ++label) {
@@ -45,7 +46,7 @@ int64_t Label(const json& object, const char* name, int64_t first, int64_t last)
   Fail("the field \"", name, "\" must be ", first, " to ", last, ", but is ", value.dump());
 }
 
-// BoolQ's passage with its title in front, which some files already have there.
+// BoolQ's passage, starting with its title; in some files it already does.
 std::string PassageOf(const json& object) {
   const std::string passage = Text(object, "passage");
   if (!object.contains("title")) return passage;

@@ -1,5 +1,5 @@
-// How the items of each task become prompts. The prompts are those of the field's evaluation harness, byte
-// for byte. Every function throws Error that names the field which is missing or wrong.
+// Builds the prompts of each task's items, byte for byte as lm-evaluation-harness does. Every function throws
+// Error that names the field which is missing or wrong.
 #ifndef LATTICE_EVAL_PROMPTS_H_
 #define LATTICE_EVAL_PROMPTS_H_
 
@@ -18,12 +18,13 @@ void BuildWinoGrande(const nlohmann::json& object, Item& item);
 void BuildQuestionText(const nlohmann::json& object, Item& item);
 // CommonsenseQA with the answers in the prompt and letters to choose from.
 void BuildQuestionLetters(const nlohmann::json& object, Item& item);
-// The passage begins with its title, "{title} -- {passage}", as in SuperGLUE; files of the first publication
-// have the title as a field of its own.
+// The passage starts with its title, "{title} -- {passage}", as in SuperGLUE; files of the original release
+// have the title in a separate field.
 void BuildBoolQ(const nlohmann::json& object, Item& item);
 void BuildLambada(const nlohmann::json& object, Item& item);
 
-// What HellaSwag does with its texts: strip, " [title]" to ". ", delete [..], two spaces to one in one pass.
+// The clean-up of HellaSwag's texts: strip, replace " [title]" by ". ", delete [..], and replace two spaces
+// by one in a single pass.
 std::string CleanHellaSwag(std::string_view text);
 
 }  // namespace lattice::eval

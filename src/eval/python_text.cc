@@ -1,3 +1,4 @@
+// Python's string methods on UTF-8 text, including full Unicode case mapping.
 #include "eval/python_text.h"
 
 #include "text/letter_case.h"
@@ -70,7 +71,7 @@ int64_t CodePoints(std::string_view text) {
 
 std::string Capitalize(std::string_view text) {
   std::string out;
-  // The role of the last character that a sigma does not ignore.
+  // The role of the last character that is not ignorable: it decides whether a sigma is final.
   text::CaseRole before = text::CaseRole::kNone;
   for (bool first = true; !text.empty(); first = false) {
     const text::Utf8Char c = text::DecodeUtf8(text);

@@ -1,5 +1,5 @@
-// The string operations of Python that the tasks' definitions are written in. Text is UTF-8; a byte that is
-// part of no character counts as one.
+// The Python string methods that the definitions of the tasks use. Text is UTF-8; a byte that is not part of
+// a valid character counts as a character.
 #ifndef LATTICE_EVAL_PYTHON_TEXT_H_
 #define LATTICE_EVAL_PYTHON_TEXT_H_
 

@@ -13,7 +13,7 @@ void ScoreRows(std::span<const float> logits, std::span<const int32_t> targets, 
                ThreadPool& threads, std::span<RowScore> out) {
   const auto rows = static_cast<int64_t>(targets.size());
   threads.For(rows, 8, [&](int64_t first, int64_t last) {
-    // The kernel works in place; a copy of a row stays in the cache.
+    // The kernel works in place, so it gets a copy of the row, which fits into the cache.
     thread_local std::vector<float> copy;
     for (int64_t row = first; row < last; ++row) {
       const std::span<const float> from =

@@ -1,4 +1,4 @@
-// What rows of logits say about the tokens that came.
+// Scores rows of logits against the tokens that actually followed.
 #ifndef LATTICE_EVAL_ROW_SCORES_H_
 #define LATTICE_EVAL_ROW_SCORES_H_
 
@@ -14,8 +14,8 @@ struct RowScore {
   bool greedy = false;  // the target is the first of the largest logits
 };
 
-// logits [targets, classes] -> out [targets]. Each row's result depends on nothing but the row. Throws Error
-// when one is not finite.
+// logits [targets, classes] -> out [targets]. The result of a row depends on that row only. Throws Error when
+// a result is not finite.
 void ScoreRows(std::span<const float> logits, std::span<const int32_t> targets, int64_t classes,
                ThreadPool& threads, std::span<RowScore> out);
 

@@ -1,3 +1,5 @@
+// Runs a zero-shot task: tokenises its items, orders them so that batches share prefixes, scores them, and
+// sums up the results.
 #include "eval/run_task.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@ double Since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-// Adds up what the items of one task gave.
+// Sums up the outcomes of a task's items.
 class Tally {
  public:
   explicit Tally(const TaskInfo& task) : task_(task) {}
@@ -86,7 +88,7 @@ nlohmann::ordered_json DumpLine(const TaskInfo& task, const Item& item, const Sc
   return line;
 }
 
-// The item's requests as tokens; a problem when one cannot be.
+// Tokenises the item's requests; sets the problem if one cannot be.
 ScoredItem Prepare(const Item& item, const text::Tokenizer& tokenizer, const TaskOptions& options,
                    bool& truncated) {
   ScoredItem out;
@@ -118,8 +120,8 @@ std::vector<ScoredItem> PrepareAll(const std::vector<Item>& items, const text::T
   return scored;
 }
 
-// The items that can be scored, those whose contexts begin alike side by side: a batch reads what they share
-// once.
+// The items that can be scored, sorted so that those whose contexts begin alike are neighbours: a batch reads
+// a shared prefix once.
 std::vector<ScoredItem*> Neighbours(std::vector<ScoredItem>& items) {
   std::vector<ScoredItem*> order;
   for (ScoredItem& item : items) {

@@ -1,3 +1,4 @@
+// The list of zero-shot tasks, and reading their files.
 #include "eval/tasks.h"
 
 #include <nlohmann/json.hpp>

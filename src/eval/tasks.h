@@ -1,5 +1,5 @@
-// The zero-shot tasks: where their items are and how an item becomes a prompt. docs/evaluation.md has the
-// definitions with examples.
+// The zero-shot tasks: their files, and how an item becomes a prompt. docs/evaluation.md has the definitions
+// with examples.
 #ifndef LATTICE_EVAL_TASKS_H_
 #define LATTICE_EVAL_TASKS_H_
 
@@ -16,12 +16,12 @@ namespace lattice::eval {
 
 struct TaskInfo {
   std::string_view name;
-  // The file is DIRECTORY/<stem><split>.jsonl, the first that is there.
+  // The file is the first existing DIRECTORY/<stem><split>.jsonl.
   std::vector<std::string_view> stems = {};
   std::vector<std::string_view> splits = {};
-  // The prompts of one item. Throws Error that names the field which is missing or wrong.
+  // Builds the prompts of one item. Throws Error that names the field which is missing or wrong.
   void (*build)(const nlohmann::json& object, Item& item);
-  bool choices = true;                // else one continuation, scored by whether greedy decoding gives it
+  bool choices = true;  // false: one continuation, scored by whether greedy decoding produces it
   bool questions_of_science = false;  // ARC: four_option_only applies
 };
 
@@ -29,7 +29,7 @@ std::span<const TaskInfo> Tasks();
 // Throws Error with the nearest name when there is no such task.
 const TaskInfo& FindTask(std::string_view name);
 
-// Throws Error that lists the names that were looked for.
+// Throws Error that lists the file names that were tried.
 std::filesystem::path FindTaskFile(const TaskInfo& task, const std::filesystem::path& directory);
 
 struct TaskFilter {
@@ -44,7 +44,7 @@ struct TaskItems {
   std::vector<BadItem> bad;
 };
 
-// Reads a file of one JSON object a line. A line that is wrong becomes a BadItem; an empty file is an Error.
+// Reads a file of JSON lines. A bad line becomes a BadItem; an empty file is an Error.
 TaskItems ReadTask(const TaskInfo& task, const std::filesystem::path& file, const TaskFilter& filter);
 
 }  // namespace lattice::eval

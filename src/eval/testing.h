@@ -1,4 +1,4 @@
-// Models and items for the tests of evaluation. Only for tests.
+// Models and items for the tests of evaluation.
 #ifndef LATTICE_EVAL_TESTING_H_
 #define LATTICE_EVAL_TESTING_H_
 
@@ -26,7 +26,7 @@ inline std::shared_ptr<const runtime::Model> RandomModel(std::string_view mixer)
   return runtime::Model::Untrained(ByteConfig(mixer), 7, runtime::WeightFormat::kF32);
 }
 
-// All weights are `value`: with 0 every token is as likely as any other.
+// A model whose weights are all `value`; with 0 all tokens are equally likely.
 inline std::shared_ptr<const runtime::Model> ConstantModel(const std::filesystem::path& directory,
                                                            float value) {
   const model::ModelConfig config = ByteConfig("deltanet");

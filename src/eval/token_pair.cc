@@ -1,3 +1,4 @@
+// Tokenises a context and its continuation, with the boundary where the context alone would end.
 #include "eval/token_pair.h"
 
 #include <algorithm>

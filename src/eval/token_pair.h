@@ -1,4 +1,4 @@
-// A context and its continuation as tokens.
+// Tokenises a context and its continuation.
 #ifndef LATTICE_EVAL_TOKEN_PAIR_H_
 #define LATTICE_EVAL_TOKEN_PAIR_H_
 
@@ -15,13 +15,12 @@ struct TokenPair {
   std::vector<int32_t> continuation;
 };
 
-// Both are encoded as one text and split where the context alone would end, so that a token never reaches
-// over the border; white space at the context's end goes to the continuation first. With `add_bos` the
-// context starts with the beginning-of-text id (Error when the tokenizer has none). An empty context becomes
-// the beginning-of-text id, or the end-of-text id where there is none. Throws Error when nothing is left to
-// predict.
+// White space at the end of the context is first moved to the continuation. Both are then encoded as one text
+// and split after as many tokens as the context alone has. With `add_bos` the context starts with the
+// beginning-of-text id (Error when the tokenizer has none). An empty context becomes the beginning-of-text
+// id, or the end-of-text id if there is none. Throws Error when nothing is left to predict.
 //
-// Remembers the last context, so that the choices of an item encode it once. One thread at a time; the
+// Caches the last context, so that the choices of an item encode it once. Used by one thread at a time; the
 // tokenizer must outlive the object.
 class PairEncoder {
  public:
@@ -36,9 +35,9 @@ class PairEncoder {
   std::vector<int32_t> head_ids_;
 };
 
-// Drops tokens from the context's start so that the model reads at most `max_length` of them (the
-// continuation's last is only predicted). Returns whether something was dropped. Throws Error when the
-// continuation alone is longer. 0: no limit.
+// Drops tokens from the start of the context so that the model reads at most `max_length` (the last token of
+// the continuation is only predicted); 0: no limit. Returns whether tokens were dropped. Throws Error when
+// the continuation alone is longer.
 bool Truncate(TokenPair& pair, int64_t max_length);
 
 }  // namespace lattice::eval

@@ -16,8 +16,8 @@ namespace lattice::train {
 // One value per layer, by name:
 //   write, novelty, answer, beta   means over tokens and heads of the figures of runtime/step_figures.h,
 //                                  novelty weighted by what was written; Lattice only
-//   slot_similarity                mean |cosine| of two different slots of a head, in the last state; memories
-//                                  whose state is a matrix
+//   slot_similarity                mean |cosine| of two different slots of a head, in the last state;
+//                                  memories whose state is a matrix
 //   effective_rank                 exp(entropy of the singular values) / min(M, D), in the last state; the
 //                                  same memories
 // An empty list means that the memory has no such figure. (write and answer are defined for every memory, but
