@@ -1,3 +1,4 @@
+// Generates examples of multi-query associative recall from counter-based random numbers.
 #include "recall/mqar.h"
 
 #include <algorithm>
@@ -11,12 +12,13 @@
 namespace lattice::recall {
 namespace {
 
-// What is drawn for one example, each from a counter range of its own.
+// The kinds of random numbers of an example; each has its own range of counters.
 enum class Purpose : uint64_t { kKeys, kValues, kGaps, kNoise };
 
 uint64_t Counter(Purpose purpose, uint64_t i) { return (static_cast<uint64_t>(purpose) << 40) + i; }
 
-// `count` distinct values of [first, first + range), ordered, uniform: Floyd's choice, then a shuffle.
+// Draws `count` distinct values of [first, first + range) in uniformly random order: Floyd's algorithm, then
+// a shuffle.
 void DrawDistinct(const Random& random, Purpose purpose, int64_t first, int64_t range, int64_t count,
                   std::vector<int64_t>& out) {
   out.clear();
@@ -62,7 +64,7 @@ void MqarGenerator::Make(uint64_t index, std::span<int64_t> tokens, std::span<in
   DrawDistinct(random, Purpose::kKeys, 1, half - 1, task_.pairs, keys);
   DrawDistinct(random, Purpose::kValues, half, half, task_.pairs, values);
 
-  // Drawing without replacement, weight by weight, is taking the smallest of Exp(1) / weight in order.
+  // Weighted drawing without replacement is equivalent to sorting by Exp(1) / weight and taking the smallest.
   thread_local std::vector<std::pair<double, size_t>> arrivals;
   arrivals.resize(inverse_weights_.size());
   for (size_t i = 0; i < arrivals.size(); i += 4) {

@@ -1,13 +1,13 @@
-// Multi-query associative recall: pairs of a key and a value, then queries of every key among noise. The
-// answer to a query is its key's value.
+// Multi-query associative recall (MQAR): D pairs of a key and a value, then a query of every key among noise.
+// The answer to a query is the value of its key.
 //
-//   position  0..2D-1            k0 v0 k1 v1 ..     keys from 1 .. V/2-1, values from V/2 .. V-1, all
-//   distinct position  2D + 2 gap(j)      kj                 label vj; the gaps are D of the (L - 2D)/2
-//   slots, drawn
-//                                                   one after the other with weights i^(a-1), i = 1, 2, ..
-//   all others                   noise: anything from 0 .. V-1, or 0; no label
+//   position         token            label   how it is drawn
+//   0 .. 2D-1        k0 v0 k1 v1 ..   none    keys from 1 .. V/2-1, values from V/2 .. V-1, all distinct
+//   2D + 2 gap(j)    kj               vj      the gaps are D of the (L - 2D)/2 slots, drawn one after the
+//                                             other without replacement, with weights i^(a-1), i = 1, 2, ..
+//   all others       noise            none    from 0 .. V-1; without noise 0
 //
-// An example is a function of (seed, index): nothing is stored.
+// An example is a function of (seed, index), so nothing needs to be stored.
 #ifndef LATTICE_RECALL_MQAR_H_
 #define LATTICE_RECALL_MQAR_H_
 
@@ -38,12 +38,12 @@ class MqarGenerator {
 
   const MqarTask& task() const { return task_; }
 
-  // tokens and labels, both [L]; a label stands at the query itself.
+  // Writes tokens and labels, both [L]; a label is at the position of its query.
   void Make(uint64_t index, std::span<int64_t> tokens, std::span<int64_t> labels) const;
 
  private:
   MqarTask task_;
-  std::vector<double> inverse_weights_;  // of the slots
+  std::vector<double> inverse_weights_;  // by slot
 };
 
 }  // namespace lattice::recall

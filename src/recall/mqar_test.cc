@@ -15,7 +15,7 @@ struct Example {
       : tokens(static_cast<size_t>(generator.task().length), -7), labels(tokens.size(), -7) {
     generator.Make(index, tokens, labels);
   }
-  // The slot that asks for key `j`.
+  // The slot of the query of key `j`.
   int64_t Slot(int64_t j, int64_t pairs) const {
     for (size_t at = static_cast<size_t>(2 * pairs); at < tokens.size(); at += 2) {
       if (labels[at] >= 0 && tokens[at] == tokens[static_cast<size_t>(2 * j)])
@@ -60,7 +60,8 @@ TEST(Mqar, EveryKeyIsAskedForOnceAndItsValueIsTheLabel) {
   }
 }
 
-// L, D, probability of the first two slots to be drawn first, mean slot of all keys and of key 0.
+// For L and D: the probabilities that slot 0 and slot 1 are drawn first, and the mean slot of all keys and of
+// key 0.
 struct Law {
   int64_t length, pairs;
   double first, second, mean, mean_of_first;
@@ -100,7 +101,7 @@ TEST_P(MqarLaw, Holds) {
   };
   EXPECT_NEAR(first / n, law.first, 4 * std::sqrt(law.first / n));
   EXPECT_NEAR(second / n, law.second, 4 * std::sqrt(law.second / n));
-  // The table's means are rounded, and themselves of 2,000 draws.
+  // The means of the table are rounded, and were themselves estimated from 2,000 draws.
   EXPECT_NEAR(all / n, law.mean, 5 * error(all, all_squares) + 0.1);
   EXPECT_NEAR(zero / n, law.mean_of_first, 5 * error(zero, zero_squares) + 0.5);
 }

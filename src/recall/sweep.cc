@@ -1,3 +1,4 @@
+// The grid of a recall sweep, its result files, and the table and figure made of them.
 #include "recall/sweep.h"
 
 #include <algorithm>

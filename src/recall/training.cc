@@ -1,3 +1,4 @@
+// Trains one model on associative recall, epoch by epoch, resumable after each.
 #include "recall/training.h"
 
 #include <ATen/ATen.h>
@@ -50,11 +51,11 @@ model::Config ConfigOf(const RecallPoint& point) {
   return config;
 }
 
-// Examples and, of their labels, the places and values.
+// A batch of examples, and the positions and values of their labels.
 struct Batch {
   at::Tensor tokens;  // [count, L]
-  at::Tensor places;  // of the queries among count * L
-  at::Tensor values;  // [1, queries]
+  at::Tensor places;  // positions of the queries among all count * L
+  at::Tensor values;  // the labels, [1, queries]
 };
 
 Batch MakeBatch(const MqarGenerator& generator, int64_t first, int64_t count) {
@@ -96,7 +97,7 @@ class RecallTrainer {
     return report_.epoch == point_.epochs || (point_.stop_at > 0 && report_.best >= point_.stop_at);
   }
 
-  // One epoch and its validation; false when `progress` said stop before its end.
+  // Runs one epoch and its validation; false when `progress` asked to stop before its end.
   bool Epoch(const std::function<bool(const RecallReport&)>& progress) {
     const auto began = std::chrono::steady_clock::now();
     const double before = report_.seconds;
@@ -165,7 +166,7 @@ class RecallTrainer {
     return directory_ / StrCat(kind, "-", report_.epoch, ".safetensors");
   }
 
-  // The files of an epoch are named by it; the state file, written last, says which count.
+  // The files are named after their epoch; the state file, written last, says which epoch is valid.
   void Save() {
     io::MakeDirectories(directory_);
     model_.SaveWeights(FileOf("model"));
