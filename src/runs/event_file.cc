@@ -1,3 +1,4 @@
+// Writes TensorBoard event files: protocol buffer messages in checksummed records.
 #include "runs/event_file.h"
 
 #include <unistd.h>
@@ -22,7 +23,7 @@ constexpr std::array<uint32_t, 256> MakeTable() {
   return table;
 }
 
-// A CRC stored beside its data is masked, so that a CRC over both stays useful.
+// A CRC that is stored with its data is masked, because the CRC of data with an embedded CRC is a poor check.
 uint32_t Masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 
 void AppendFixed(std::string& out, uint64_t value, int bytes) {

@@ -1,5 +1,6 @@
-// TensorBoard event files: records of length, masked CRC-32C, an Event message of protocol buffers, and its
-// CRC. Written here byte by byte, for the format is small and its library is not.
+// TensorBoard event files. A record is its length, a masked CRC-32C of the length, an Event message (protocol
+// buffers), and the CRC of the message. They are written by hand, because the format is small and the library
+// is not.
 #ifndef LATTICE_RUNS_EVENT_FILE_H_
 #define LATTICE_RUNS_EVENT_FILE_H_
 
@@ -16,16 +17,16 @@ namespace lattice::runs {
 // CRC-32C (Castagnoli) of `data`.
 uint32_t Crc32c(std::string_view data);
 
-// The file is a by-product: errors of writing are ignored.
+// The file is a by-product, so write errors are ignored.
 class EventFile {
  public:
-  // Opens a new file in `directory` (created), and Restart().
+  // Creates `directory` if needed, opens a new file in it, and calls Restart().
   EventFile(const std::filesystem::path& directory, int64_t last_step);
 
-  // Marks what has been said about steps after `last_step` as outdated, also by earlier files.
+  // Marks events of steps after `last_step` as outdated, including those of earlier files.
   void Restart(int64_t last_step);
 
-  // One event with a scalar per (tag, value).
+  // Writes one event with a scalar for each (tag, value).
   void Write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 
  private:

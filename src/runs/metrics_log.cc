@@ -1,3 +1,4 @@
+// Appends metrics as JSON lines, and mirrors the numbers to TensorBoard event files.
 #include "runs/metrics_log.h"
 
 #include <nlohmann/json.hpp>
@@ -27,7 +28,8 @@ std::string KeptLines(const std::filesystem::path& path, int64_t last_step) {
   return kept;
 }
 
-// Tags for TensorBoard: valid_loss becomes valid/loss, a list memory/novelty/layer_1 and on.
+// The scalars of a line with their TensorBoard tags: valid_loss becomes valid/loss, a list becomes
+// memory/novelty/layer_1 and so on.
 std::vector<std::pair<std::string, double>> Scalars(const nlohmann::ordered_json& line) {
   std::vector<std::pair<std::string, double>> scalars;
   for (const auto& [key, value] : line.items()) {
@@ -53,7 +55,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t last_step) {
 }
 
 void MetricsLog::Write(const nlohmann::ordered_json& line) {
-  // After a full disk: a line of its own, so that only the cut one is lost.
+  // After a failed write (a full disk), start on a new line, so that only the partial line is lost.
   file_.clear();
   if (broken_) file_ << "\n";
   file_ << line.dump() << std::endl;

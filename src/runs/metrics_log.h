@@ -1,15 +1,16 @@
-// metrics.jsonl: what happened in a run, one JSON object a line, in order of steps.
+// metrics.jsonl: the metrics of a run as JSON lines, in order of steps.
 //
-// Training lines:   step, loss (nats a token), bits_per_byte, lr, grad_norm, tokens (seen so far),
-// tokens_per_s,
-//                   elapsed (seconds, over all sessions of the run)
-//                   data_wait (seconds that steps waited for tokens, this session), memory (bytes in use)
-// Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed, and lists
-//                   with a value per layer: train/memory_figures.h; null: the memory has no such figure
-// Skipped steps:    step, skipped (why), loss and grad_norm as text, for they may be no numbers, z_score
-// Rollbacks:        step (gone back to), rolled_back_from
+// Training lines:   step, loss (nats per token), bits_per_byte, lr, grad_norm, tokens (seen so far),
+//                   tokens_per_s, data_wait (seconds that steps waited for tokens, in this session),
+//                   memory (bytes in use), elapsed (seconds, over all sessions of the run)
+// Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed, and the
+//                   figures of train/memory_figures.h: lists with a value per layer, or null where the memory
+//                   has no such figure
+// Skipped steps:    step, skipped (the reason), loss and grad_norm as strings, because they may not be
+//                   finite, z_score, elapsed
+// Rollbacks:        step (the one returned to), rolled_back_from, elapsed
 //
-// The numbers also go to TensorBoard's event files, in tensorboard/ beside it.
+// The numbers are also written to TensorBoard event files in tensorboard/ beside it.
 #ifndef LATTICE_RUNS_METRICS_LOG_H_
 #define LATTICE_RUNS_METRICS_LOG_H_
 
@@ -25,12 +26,11 @@ namespace lattice::runs {
 
 class MetricsLog {
  public:
-  // Opens for appending and first drops lines of steps after `last_step`: they will be made again. A line cut
-  // short by a crash is dropped too. Throws Error when the file cannot be written.
+  // Opens the file for appending. First drops the lines of steps after `last_step`, which will be repeated,
+  // and a last line cut short by a crash. Throws Error when the file cannot be written.
   MetricsLog(const std::filesystem::path& path, int64_t last_step);
 
-  // Writes one line and hands it to the system. Errors of writing are not the run's end: the log is a
-  // by-product.
+  // Writes and flushes one line. The log is a by-product, so write errors are ignored.
   void Write(const nlohmann::ordered_json& line);
 
  private:

@@ -1,3 +1,4 @@
+// Renders the metrics of one or several runs as an HTML page with charts.
 #include "runs/report.h"
 
 #include "base/error.h"
@@ -30,7 +31,7 @@ constexpr MemoryChart kMemoryCharts[] = {
 
 std::string RunColor(size_t i) { return StrCat("var(--c", i % kColors, ")"); }
 
-// From the first layer's colour to the last one's.
+// Interpolates from the colour of the first layer to that of the last.
 std::string LayerColor(size_t i, size_t count) {
   const double part = count > 1 ? static_cast<double>(i) / static_cast<double>(count - 1) : 1;
   return StrCat("color-mix(in oklab,var(--hi) ", Fixed(100 * part, 0), "%,var(--lo))");
@@ -74,7 +75,7 @@ Series Scaled(Series series, double factor) {
   return series;
 }
 
-// A line per run and key; with one run the label names the key, with several the run.
+// A chart with a line for each run and key; the label names the key for one run, and the run for several.
 plot::Chart Training(const std::vector<RunMetrics>& runs, const char* title, const char* unit,
                      const char* key, const char* valid_key = nullptr, bool log = false, double factor = 1) {
   plot::Chart chart = {title, unit, {}, log};
@@ -123,7 +124,7 @@ plot::Chart Memory(const std::vector<RunMetrics>& runs, const MemoryChart& kind)
   return chart;
 }
 
-// Says which runs have no figures of single steps: their memories are other than Lattice.
+// A note that lists the runs without figures of single steps, because their memory is not Lattice.
 std::string UndefinedFigures(const std::vector<RunMetrics>& runs) {
   std::string names;
   for (const RunMetrics& run : runs) {

@@ -1,4 +1,4 @@
-// report.html: what happened in one or several runs, on one page that needs nothing but itself.
+// report.html: a self-contained page with the metrics of one or several runs.
 #ifndef LATTICE_RUNS_REPORT_H_
 #define LATTICE_RUNS_REPORT_H_
 
@@ -10,7 +10,8 @@
 
 namespace lattice::runs {
 
-// The page. One run: the memory's figures layer by layer; several: one colour a run, layers averaged.
+// The page. For one run the memory's figures are shown layer by layer; for several, each run has a colour and
+// layers are averaged.
 std::string ReportHtml(const std::vector<RunMetrics>& runs);
 
 // Reads the runs' metrics and writes the page atomically. Throws Error.

@@ -1,3 +1,4 @@
+// Lists, finds and renames the checkpoints of a run directory.
 #include "runs/run_directory.h"
 
 #include <algorithm>

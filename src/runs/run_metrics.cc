@@ -1,3 +1,4 @@
+// Parses metrics.jsonl into series, with rolled-back steps removed.
 #include "runs/run_metrics.h"
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@
 namespace lattice::runs {
 namespace {
 
-// Steps of one key, by step: the last line of a step wins.
+// The values of one key by step; the last line of a step wins.
 using ByStep = std::map<double, double>;
 
 struct Collected {
@@ -28,7 +29,7 @@ void TakeLayers(Collected& all, const std::string& key, double step, const nlohm
   }
 }
 
-// A run that rolled back makes later steps again.
+// Drops the steps after a rollback's target, which the run repeats.
 void DropAfter(Collected& all, double step) {
   for (auto& [key, points] : all.series) points.erase(points.upper_bound(step), points.end());
   for (auto& [key, layers] : all.layers) {

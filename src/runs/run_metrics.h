@@ -1,4 +1,4 @@
-// metrics.jsonl of a run, read back as series for reports.
+// Reads metrics.jsonl of a run as series, for reports.
 #ifndef LATTICE_RUNS_RUN_METRICS_H_
 #define LATTICE_RUNS_RUN_METRICS_H_
 
@@ -11,13 +11,13 @@
 
 namespace lattice::runs {
 
-// (step, value) by ascending step, one value a step.
+// (step, value) by ascending step, one value per step.
 using Series = std::vector<std::pair<double, double>>;
 
 struct RunMetrics {
-  std::string name;                      // of the run's directory
-  std::string title;                     // mixer and size, as config.toml says; empty without one
-  std::map<std::string, Series> series;  // "loss", "valid_bits_per_byte", ...
+  std::string name;                                     // of the run's directory
+  std::string title;                                    // mixer and size from config.toml; empty without one
+  std::map<std::string, Series> series;                 // "loss", "valid_bits_per_byte", ...
   std::map<std::string, std::vector<Series>> layers;    // "novelty", ...: one per layer
   std::vector<std::pair<int64_t, std::string>> events;  // skipped steps and rollbacks
 
@@ -25,8 +25,8 @@ struct RunMetrics {
   const Series& Get(const std::string& key) const;
 };
 
-// A step that was made twice counts as it was made last; lines that do not parse are left out. Throws Error
-// when there is no metrics.jsonl in `run`, or nothing in it.
+// For a repeated step the last line counts; lines that do not parse are ignored. Throws Error when `run` has
+// no metrics.jsonl, or it is empty.
 RunMetrics ReadRunMetrics(const std::filesystem::path& run);
 
 }  // namespace lattice::runs
