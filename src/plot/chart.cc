@@ -1,3 +1,4 @@
+// Renders a line chart as an inline SVG for HTML pages.
 #include "plot/chart.h"
 
 #include <algorithm>
@@ -18,10 +19,10 @@ using text::Escaped;
 constexpr double kWidth = 520, kHeight = 240;
 constexpr double kLeft = 52, kRight = 18, kTop = 8, kBottom = 26;
 constexpr size_t kMostPoints = 400;
-constexpr int kRows = 7;  // between ticks, about
+constexpr int kRows = 7;  // approximate number of intervals between ticks
 constexpr size_t kMostLogTicks = 9;
 
-// Neighbours are averaged until so many are left: a picture has no room for more.
+// Averages neighbouring points until at most kMostPoints are left; a chart has no room for more.
 Points Thinned(const Points& points) {
   if (points.size() <= kMostPoints) return points;
   Points out;
@@ -44,7 +45,7 @@ struct Range {
   }
 };
 
-// Of the curve, and of its sample in the legend.
+// The CSS classes of a curve, and of its sample in the legend.
 std::string Classes(const ChartLine& line) {
   return StrCat("line", line.strong ? " strong" : "", line.dashed ? " dashed" : "");
 }
@@ -66,7 +67,7 @@ class Picture {
     if (empty()) return;
     x_.Take(0);
     const double room = y_.high > y_.low ? 0.04 * (y_.high - y_.low) : std::max(0.5 * std::abs(y_.low), 1e-9);
-    // A quantity that is never negative does not get an axis that is.
+    // The axis of a non-negative quantity does not extend below 0.
     const bool positive = !log_ && y_.low >= 0;
     y_.low = positive ? std::max(0.0, y_.low - room) : y_.low - room;
     y_.high += room;
@@ -131,7 +132,7 @@ std::string TickLabel(double value, double step) {
   if (value == 0) return "0";
   if (std::abs(value) >= 1000) return CountText(value);
   if (step < 1e-4) return Short(value, 3);
-  // As many digits as tell a tick from the next, the same for all of them.
+  // Enough digits to distinguish neighbouring ticks, the same for all of them.
   return Fixed(value, std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9))));
 }
 

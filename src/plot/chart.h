@@ -1,4 +1,4 @@
-// Line charts as SVG text, coloured by CSS classes so that a page can be light or dark.
+// Line charts as inline SVG, coloured by CSS so that a page can be light or dark.
 #ifndef LATTICE_PLOT_CHART_H_
 #define LATTICE_PLOT_CHART_H_
 
@@ -9,7 +9,7 @@
 namespace lattice::plot {
 
 struct ChartLine {
-  std::string label;                              // for the legend; empty: none
+  std::string label;                              // in the legend; empty: none
   std::string color;                              // CSS, such as var(--c0)
   std::vector<std::pair<double, double>> points;  // x ascending
   bool strong = false;                            // drawn thicker, with dots where there are few points
@@ -20,14 +20,14 @@ struct Chart {
   std::string title;
   std::string unit;
   std::vector<ChartLine> lines;
-  bool log = false;  // of the values; those that are not positive are left out
+  bool log = false;  // logarithmic y axis; values that are not positive are left out
 };
 
 // A <figure> with heading, legend and picture; lines without points are left out. Empty when there is nothing
 // to draw.
 std::string ChartHtml(const Chart& chart);
 
-// A tick's value, with digits enough to tell it from the tick a `step` away (0: three digits).
+// The label of a tick, with enough digits to distinguish it from the tick a `step` away (0: three digits).
 std::string TickLabel(double value, double step);
 
 }  // namespace lattice::plot

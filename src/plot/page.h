@@ -1,4 +1,4 @@
-// Pages of HTML that need nothing but themselves, in one style for light and dark ground.
+// The frame of self-contained HTML pages, in one style with a light and a dark variant.
 #ifndef LATTICE_PLOT_PAGE_H_
 #define LATTICE_PLOT_PAGE_H_
 
@@ -7,7 +7,7 @@
 
 namespace lattice::plot {
 
-// Everything up to and with the heading; the body goes behind it, then kPageEnd.
+// The page up to and including the heading; append the body, then kPageEnd.
 std::string PageStart(const std::string& title);
 
 inline constexpr std::string_view kPageEnd = "</main></body></html>\n";

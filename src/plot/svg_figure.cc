@@ -1,3 +1,4 @@
+// Lays out panels of line charts in a stand-alone SVG file.
 #include "plot/svg_figure.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr double kWidth = 360, kHeight = 260, kLeft = 56, kRight = 26, kTop = 34
 constexpr double kTitle = 34, kLegendRow = 20;
 constexpr size_t kColumns = 3;
 
-// How a name is drawn, the same in every panel.
+// The style of all curves of a name, the same in every panel.
 struct Look {
   std::string name;
   size_t colour = 0, dash = 0;

@@ -1,3 +1,4 @@
+// The building blocks of the SVG figures: colours, axes, ticks and text.
 #include "plot/svg_parts.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using text::Escaped;
 
 constexpr size_t kMostDecadeTicks = 9;
 
-// About four round steps.
+// Widens the axis to about four round steps.
 void AddLinearTicks(Axis& axis) {
   constexpr int kParts = 4;
   const double step = RoundStep((axis.high - axis.low) / kParts);
@@ -33,7 +34,7 @@ void AddLogTicks(Axis& axis) {
 }
 
 std::string Style() {
-  // Colours that differ in lightness too; validated on both grounds by eye.
+  // The colours also differ in lightness; checked by eye on both backgrounds.
   constexpr std::array<const char*, kSvgColours> kLight = {"#0b62c4", "#0e7490", "#5b4bd6", "#64748b",
                                                            "#a16207", "#4d7c0f", "#c2410c", "#9333a8",
                                                            "#b45309", "#0f7b5f", "#be185d", "#1f2937"};

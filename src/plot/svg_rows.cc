@@ -1,3 +1,4 @@
+// Draws one row of dots per name and panel, with outliers as arrows at the edge.
 #include "plot/svg_rows.h"
 
 #include <algorithm>
@@ -12,9 +13,9 @@ namespace {
 
 constexpr double kNames = 200, kPanel = 340, kNote = 64, kRow = 24, kTitle = 36, kKey = 20, kHeading = 30,
                  kBottom = 50, kRight = 12;
-constexpr double kNoteWidth = 44;  // of a value, about
+constexpr double kNoteWidth = 44;  // approximate width of a value
 constexpr size_t kColumns = 2;
-// A row is off the scale when it is this many inner halves away, if there are enough rows to tell.
+// A row is off the scale when it is this many interquartile ranges away, if there are at least kFewRows.
 constexpr double kFar = 6;
 constexpr size_t kFewRows = 5;
 
@@ -35,7 +36,8 @@ std::vector<double> Finite(const Spread& spread) {
   return values;
 }
 
-// Rows that would squeeze all others into a corner: their middle is far outside of the inner half of all.
+// The outliers, which would squeeze all other rows into a corner: their middle is far outside of the
+// interquartile range.
 std::vector<bool> OffScale(const RowsPanel& panel) {
   std::vector<double> middles;
   for (const Spread& row : panel.rows) {
@@ -64,7 +66,7 @@ Axis AxisOf(const RowsPanel& panel, const std::vector<bool>& off_scale, double f
   return MakeAxis(low, high, from, to, Scale::kLinear);
 }
 
-// A note that begins or ends at `x`; `from` and `to` are what it covers.
+// A note that starts or ends at `x`; it covers [from, to].
 struct Note {
   double from, to;
   std::string svg;
@@ -80,7 +82,7 @@ Note NoteBefore(double x, double y, const std::string& text) {
   return {x - kNoteWidth, x, SvgText(x, y + 4, "tick end", text)};
 }
 
-// The note stands inside of the panel, unless the ring is there.
+// The note is inside the panel, unless the ring is there.
 std::string DrawArrow(const Spread& row, const Axis& x, double y, size_t colour) {
   const bool right = row.middle > x.high;
   const double tip = right ? x.to + 6 : x.from - 6, back = right ? tip - 9 : tip + 9;
@@ -95,8 +97,8 @@ std::string DrawArrow(const Spread& row, const Axis& x, double y, size_t colour)
   return out + note.svg;
 }
 
-// The note stands beside the dots of its row, so that it is not taken for a part of the next panel: behind
-// them, or before them where the ring is in the way.
+// The note is close to the dots of its row, so that it is not taken for a part of the next panel: to their
+// right, or to their left where the ring is in the way.
 std::string DrawRow(const Spread& row, const Axis& x, double y, size_t colour) {
   const std::vector<double> values = Finite(row);
   std::string out;
@@ -133,7 +135,7 @@ std::string DrawPanel(const RowsPanel& panel, std::span<const RowName> names, do
   out += SvgText((x.from + x.to) / 2, bottom + 36, "tick middle", panel.x_label);
   for (size_t i = 0; i < panel.rows.size(); ++i) {
     const double y = top + kRow * (static_cast<double>(i) + 0.5);
-    // What others found may have widened the axis as far as the row.
+    // The reference may have widened the axis as far as the row.
     const bool outside = panel.rows[i].middle < x.low || panel.rows[i].middle > x.high;
     out += off_scale[i] && outside ? DrawArrow(panel.rows[i], x, y, names[i].colour)
                                    : DrawRow(panel.rows[i], x, y, names[i].colour);

@@ -1,4 +1,5 @@
-// A chart with one row a name and a panel a column: dots with their spread, and the value beside them.
+// A chart with a row for each name and a column for each panel: dots with their spread, and the value beside
+// them.
 #ifndef LATTICE_PLOT_SVG_ROWS_H_
 #define LATTICE_PLOT_SVG_ROWS_H_
 
@@ -12,26 +13,26 @@ namespace lattice::plot {
 
 struct RowName {
   std::string text;
-  size_t colour = 0;  // one of svg_parts.h
+  size_t colour = 0;  // an index of svg_parts.h
 };
 
-// One row in one panel. Without values the place stays empty, with the note as text.
+// One row in one panel. Without values only the note is shown.
 struct Spread {
   std::vector<double> values = {};  // in any order; those that are not finite are left out
   double middle = 0;
-  std::string note = {};                 // behind the spread, such as the value
-  std::optional<double> reference = {};  // a ring: what others found
+  std::string note = {};                 // text beside the dots, such as the value
+  std::optional<double> reference = {};  // drawn as a ring: a result from the literature
 };
 
 struct RowsPanel {
   std::string title;
   std::string x_label;
-  std::vector<Spread> rows;  // as many as there are names
-  bool zero_to_one = false;  // the axis; else what the values need
+  std::vector<Spread> rows;  // one per name
+  bool zero_to_one = false;  // axis from 0 to 1; otherwise it fits the values
 };
 
-// The panels in lines of up to two. Each panel has an axis of its own; a row far off all others is an arrow
-// at its end. `key` explains the dots, under the title.
+// The panels in rows of up to two. Each panel has its own axis; a row far away from all others is drawn as an
+// arrow at its edge. `key` is the line under the title that explains the dots.
 std::string SvgRows(const std::string& title, const std::string& key, std::span<const RowName> names,
                     std::span<const RowsPanel> panels);
 

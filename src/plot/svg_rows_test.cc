@@ -34,7 +34,7 @@ TEST(SvgRows, ARowFarOffIsAnArrow) {
   EXPECT_EQ(SvgRows("t", "", names, std::vector<RowsPanel>{panel}).find("<path"), std::string::npos);
 }
 
-// Where a text begins.
+// The x coordinate of a text.
 double PlaceOf(const std::string& svg, const std::string& text) {
   const size_t end = svg.find(">" + text + "<"), tag = svg.rfind("<text x=\"", end);
   return std::stod(svg.substr(tag + 9));
