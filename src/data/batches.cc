@@ -1,3 +1,4 @@
+// Maps (seed, step, row) to a position in the tokens, for shuffled windows or for streams.
 #include "data/batches.h"
 
 #include "base/error.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr uint64_t kOffsetStream = io::Fnv1a("data/offset");
 constexpr uint64_t kOrderStream = io::Fnv1a("data/order");
-// With at least this many windows one is given up, so that the cuts can start anywhere in a window.
+// With at least this many windows, one window is given up, so that the offset of an epoch can be anywhere in
+// a window.
 constexpr int64_t kManyWindows = 16;
 
 }  // namespace

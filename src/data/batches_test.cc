@@ -9,7 +9,7 @@
 namespace lattice::data {
 namespace {
 
-// A store whose token i is i.
+// A store in which the token at position i is i.
 class BatchesTest : public ::testing::Test {
  protected:
   TokenStore Store(int count) {

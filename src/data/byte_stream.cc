@@ -1,3 +1,4 @@
+// Reads plain, gzip, zstd and xz files as streams of bytes.
 #include "data/byte_stream.h"
 
 #include <lzma.h>
@@ -16,7 +17,7 @@ namespace lattice::data {
 namespace {
 
 constexpr size_t kBuffer = size_t{1} << 18;
-// xz -9 needs 65 MiB; a file may ask for 4 GiB.
+// Limits the memory of the xz decoder: xz -9 needs 65 MiB, but a file may ask for 4 GiB.
 constexpr uint64_t kMostXzMemory = uint64_t{1} << 30;
 constexpr std::array<std::string_view, 3> kPacked = {".gz", ".zst", ".xz"};
 constexpr std::array<std::string_view, 10> kUnsupported = {".bz2", ".lz4", ".lzma", ".zip", ".7z",
@@ -46,7 +47,7 @@ class PlainStream : public ByteStream {
   int64_t consumed_ = 0;
 };
 
-// What the three libraries share: a buffer of packed bytes in front of a decoder.
+// The common part of the three decompressors: a buffer of compressed bytes in front of a decoder.
 class PackedStream : public ByteStream {
  public:
   explicit PackedStream(const std::filesystem::path& path)
@@ -58,7 +59,7 @@ class PackedStream : public ByteStream {
       if (input_.empty() && !file_ended_) Refill();
       const size_t made = Decode(input_, out.subspan(done), file_ended_);
       done += made;
-      // Nothing more can come: every decoder says by itself whether it is at an end.
+      // No more input: the decoder knows whether its data is complete.
       if (made == 0 && input_.empty() && file_ended_) {
         Check(AtEnd(), "[data] ", path_, " ends too early: it is truncated");
         ended_ = true;
@@ -69,9 +70,9 @@ class PackedStream : public ByteStream {
   int64_t consumed() const override { return file_.consumed() - static_cast<int64_t>(input_.size()); }
 
  protected:
-  // Takes bytes from the front of `input`, puts bytes into `out`, returns how many.
+  // Removes bytes from the front of `input`, writes decoded bytes to `out`, and returns how many it wrote.
   virtual size_t Decode(std::span<char>& input, std::span<char> out, bool last) = 0;
-  // Between two members, or behind the last.
+  // Whether the decoder is between two members of the file, or after the last.
   virtual bool AtEnd() const = 0;
   [[noreturn]] void Damaged(std::string_view what) const { Fail("[data] ", path_, " is damaged: ", what); }
   [[noreturn]] void OutOfMemory(uint64_t needed) const {

@@ -1,4 +1,4 @@
-// The bytes of a file from front to back, unpacked on the way when its name ends in .gz, .zst or .xz.
+// Reads a file sequentially, and decompresses it if its name ends in .gz, .zst or .xz.
 #ifndef LATTICE_DATA_BYTE_STREAM_H_
 #define LATTICE_DATA_BYTE_STREAM_H_
 
@@ -11,7 +11,7 @@
 
 namespace lattice::data {
 
-// One thread at a time. Memory does not grow with the file.
+// Used by one thread at a time. Memory use does not grow with the file.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
@@ -19,18 +19,18 @@ class ByteStream {
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  // Fills `out` from the front; fewer bytes than asked for come only at the end, then 0. Throws Error that
-  // names the file when it cannot be read, is damaged or ends too early.
+  // Fills `out` and returns the number of bytes, which is smaller than asked for only at the end of the file.
+  // Throws Error that names the file when it cannot be read, is damaged or is truncated.
   virtual size_t Read(std::span<char> out) = 0;
 
-  // Bytes of the file itself that have been read, for progress.
+  // Bytes read from the (compressed) file so far, for progress.
   virtual int64_t consumed() const = 0;
 };
 
-// Throws Error when the file is not there, and for compressions that are not supported.
+// Throws Error when the file does not exist, and for unsupported compression formats.
 std::unique_ptr<ByteStream> OpenByteStream(const std::filesystem::path& path);
 
-// The ending that says what is inside: that of the name without .gz, .zst or .xz.
+// The extension of the name without .gz, .zst or .xz, which says what is inside.
 std::string ContentEnding(const std::filesystem::path& path);
 
 }  // namespace lattice::data

@@ -35,7 +35,7 @@ std::string Zstd(const std::string& text) {
   return out;
 }
 
-// An xz file whose header asks for a dictionary of 4 GiB, the most there is.
+// An xz file whose header asks for a dictionary of 4 GiB, the largest possible.
 std::string XzWithTheLargestDictionary(const std::string& text) {
   std::string out(text.size() + 1000, '\0');
   size_t size = 0;
@@ -44,8 +44,8 @@ std::string XzWithTheLargestDictionary(const std::string& text) {
                                 text.size(), reinterpret_cast<uint8_t*>(out.data()), &size, out.size()),
       LZMA_OK);
   out.resize(size);
-  // Behind 12 bytes of the stream: the block's header, its size in units of 4 first. The byte before its
-  // padding is the size of the dictionary; its last four are its checksum.
+  // The block's header follows 12 bytes of the stream's header. It starts with its size in units of 4; the
+  // byte before its padding is the size of the dictionary, and its last four bytes are its checksum.
   constexpr size_t kBlock = 12;
   const size_t checked = static_cast<uint8_t>(out[kBlock]) * size_t{4};
   const size_t dictionary = out.find("\x21\x01", kBlock) + 2;

@@ -1,3 +1,4 @@
+// Maps text files, splits them into documents, and holds out a part for validation.
 #include "data/corpus.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ std::vector<std::filesystem::path> TextFiles(const std::filesystem::path& direct
   return files;
 }
 
-// Where the line around `at` ends; else, in a text without lines, where the character does.
+// The end of the line around `at`; in a text without lines, the end of the character.
 size_t CutIn(std::string_view text, size_t at) {
   const size_t newline = text.find('\n', at == 0 ? 0 : at - 1);
   if (newline != std::string_view::npos && newline + 1 < text.size()) return newline + 1;
@@ -70,7 +71,7 @@ Split HoldOut(const std::vector<text::Document>& documents, double fraction) {
   const auto wanted = static_cast<size_t>(static_cast<double>(total) * fraction);
   if (wanted == 0) return {documents, {}};
 
-  // The document in which the held-out part begins, and how many of its bytes stay.
+  // Finds the document in which the held-out part begins.
   size_t index = documents.size();
   size_t held = 0;
   while (held < wanted) held += documents[--index].text.size();
@@ -79,7 +80,7 @@ Split HoldOut(const std::vector<text::Document>& documents, double fraction) {
   Split split = {{documents.begin(), documents.begin() + static_cast<std::ptrdiff_t>(index)},
                  {documents.begin() + static_cast<std::ptrdiff_t>(index) + 1, documents.end()}};
 
-  const size_t without = held - cut.text.size();  // held out if the whole document stays
+  const size_t without = held - cut.text.size();  // bytes held out if the whole document stays in training
   const bool may_keep_all = without * 2 >= wanted;
   const bool may_keep_none = index > 0 && held <= wanted * 2;
   if (may_keep_all || may_keep_none) {

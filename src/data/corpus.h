@@ -1,4 +1,4 @@
-// Text files as a list of documents, without loading them.
+// Text files as a list of documents, mapped into memory instead of loaded.
 #ifndef LATTICE_DATA_CORPUS_H_
 #define LATTICE_DATA_CORPUS_H_
 
@@ -12,19 +12,19 @@
 
 namespace lattice::data {
 
-// Views into mapped files, valid while the object (or what it was moved into) lives.
+// The documents are views into mapped files, valid while the object (or the one it was moved to) lives.
 class Corpus {
  public:
-  // A text file, or a directory whose .txt files are taken in order of their names, each ending a document.
-  // With `split_documents` a line <|endoftext|> ends one too. Throws Error when there is no text, and for
+  // A text file, or a directory whose .txt files are read in order of their names. Each file ends a document;
+  // with `split_documents`, so does a line <|endoftext|>. Throws Error when there is no text, and for
   // compressed files.
   Corpus(const std::filesystem::path& path, bool split_documents);
 
   const std::vector<text::Document>& documents() const { return documents_; }
   int64_t bytes() const { return bytes_; }
-  // Some document ended by a marker in the text, so the tokenizer needs an end-of-text id.
+  // Whether a document is ended by a marker in the text, so that the tokenizer needs an end-of-text id.
   bool has_markers() const { return has_markers_; }
-  // Changes with the content and with where documents end.
+  // A hash of the content and of the document boundaries.
   uint64_t hash() const { return hash_; }
 
  private:
@@ -42,8 +42,8 @@ struct Split {
   std::vector<text::Document> valid;
 };
 
-// Holds out about `fraction` of the bytes from the end: at the end of a document where one is near, else at
-// the end of a line, else of a character. Both parts together are the whole text.
+// Holds out about `fraction` of the bytes at the end. The cut is at the end of a document if one is near,
+// else at the end of a line, else at the end of a character. Both parts together are the whole text.
 Split HoldOut(const std::vector<text::Document>& documents, double fraction);
 
 }  // namespace lattice::data

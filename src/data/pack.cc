@@ -1,3 +1,5 @@
+// Packs a corpus into token shards: a pipeline of one reader and several tokenizers, and a journal that makes
+// it resumable.
 #include "data/pack.h"
 
 #include <condition_variable>
@@ -22,7 +24,7 @@ namespace {
 
 constexpr int64_t kJournalVersion = 1;
 
-// A batch behind its tokenizer.
+// A tokenised batch.
 struct EncodedBatch {
   std::vector<int32_t> tokens;
   int64_t text_bytes = 0;
@@ -62,11 +64,12 @@ EncodedBatch Encode(const RecordBatch& batch, const text::Tokenizer& tokenizer, 
   return out;
 }
 
-// Of records under way: a batch has little more than half a MiB, but a single record may have 64.
+// Limits the memory of records in the pipeline: a batch has little more than half a MiB, but a single record
+// may have 64 MiB.
 constexpr size_t kMostRecordBytes = size_t{64} << 20;
 
-// One thread reads, several tokenise; the caller takes the results in the order of the input. At most a few
-// batches per thread are under way.
+// One thread reads, several tokenise, and the caller takes the results in the order of the input. At most a
+// few batches per thread are in the pipeline.
 class Pipeline {
  public:
   Pipeline(BatchReader& reader, const text::Tokenizer& tokenizer, const std::string& field, int threads)
@@ -160,9 +163,9 @@ class Pipeline {
   std::vector<std::thread> threads_;
 };
 
-// What must be the same when an interrupted packing is gone on with.
-std::string InputsMark(const PackOptions& options, const std::vector<InputFile>& files,
-                       const text::Tokenizer& tokenizer) {
+// Identifies everything that must be the same when an interrupted call is resumed.
+std::string InputsFingerprint(const PackOptions& options, const std::vector<InputFile>& files,
+                              const text::Tokenizer& tokenizer) {
   std::string all = StrCat(tokenizer.hash(), "\n", options.source.field, "\n", options.source.split_documents,
                            "\n", options.shard_tokens, "\n");
   for (const InputFile& file : files) {
@@ -236,7 +239,7 @@ PackProgress Pack(const PackOptions& options, const text::Tokenizer& tokenizer,
   const io::DirectoryLock lock(options.out, "packing");
   Check(!IsTokenStore(options.out), "[pack] ", options.out.string(),
         " holds complete token shards already; give another --out");
-  const Journal journal(options.out, InputsMark(options, files, tokenizer));
+  const Journal journal(options.out, InputsFingerprint(options, files, tokenizer));
   PackProgress progress;
   for (const InputFile& file : files) progress.total_input_bytes += file.bytes;
   InputPosition position;

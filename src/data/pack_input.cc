@@ -1,3 +1,4 @@
+// Lists the input files of packing, and reads their records in batches.
 #include "data/pack_input.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Small enough to share among threads, large enough to be worth handing over.
+// Small enough to balance the load of the threads, large enough to be worth handing over.
 constexpr size_t kBatchBytes = size_t{1} << 19;
 
 std::vector<fs::path> FilesBelow(const fs::path& directory) {
@@ -56,7 +57,7 @@ std::optional<RecordBatch> BatchReader::Next() {
       std::optional<Record> record = source_->Next();
       ended = !record.has_value();
       if (ended) break;
-      // A short document costs more than its bytes.
+      // A constant for the overhead of a record, which dominates for short documents.
       batch.record_bytes += record->text.size() + 64;
       batch.records.push_back(std::move(*record));
       ++position_.record;

@@ -7,7 +7,7 @@
 namespace lattice::data {
 namespace {
 
-// The module lies in lib/ beside the bin/ of the program.
+// The module is in lib/, beside the bin/ of the program.
 std::filesystem::path ModulePath() {
   return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "lib/lattice_parquet.so";
 }

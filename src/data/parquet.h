@@ -1,5 +1,5 @@
-// Parquet files, read by Arrow. Arrow is optional: it comes with the pyarrow wheel and is used through a
-// module of its own, lattice_parquet.so, which is loaded when the first parquet file is opened.
+// Reads parquet files with Arrow. Arrow is optional: it comes with the pyarrow wheel and is used through a
+// separate module, lattice_parquet.so, which is loaded when the first parquet file is opened.
 #ifndef LATTICE_DATA_PARQUET_H_
 #define LATTICE_DATA_PARQUET_H_
 
@@ -11,8 +11,8 @@
 
 namespace lattice::data {
 
-// The rows of a column of text. Throws Error when this build has no Arrow (saying how to get it), when the
-// file is not parquet, and when it has no such column (naming those it has).
+// Opens a text column, each row a document. Throws Error when this build has no Arrow (saying how to get it),
+// when the file is not parquet, and when it has no such column (listing those it has).
 std::unique_ptr<TextSource> OpenParquet(const std::filesystem::path& path, const std::string& column);
 
 // The function that the module exports under kParquetSymbol.

@@ -10,7 +10,7 @@
 namespace lattice::data {
 namespace {
 
-// Rows decoded at once: bounds memory whatever the size of a row group's texts.
+// Rows decoded at a time: bounds the memory, however large a row group is.
 constexpr int64_t kRows = 256;
 
 void CheckStatus(const arrow::Status& status, const std::string& name) {

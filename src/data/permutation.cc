@@ -24,7 +24,7 @@ uint64_t Permutation::Rounds(uint64_t value) const {
   uint64_t left = value >> half_bits_;
   uint64_t right = value & mask;
   for (uint64_t round = 0; round < kRounds; ++round) {
-    // Halves have at most 31 bits, so every (round, half) has an index of its own.
+    // A half has at most 31 bits, so every (round, half) has a unique counter.
     const uint64_t next = left ^ (random_.Bits(round << 32 | right) & mask);
     left = right;
     right = next;
@@ -34,8 +34,8 @@ uint64_t Permutation::Rounds(uint64_t value) const {
 
 int64_t Permutation::operator()(int64_t i) const {
   Check(i >= 0 && static_cast<uint64_t>(i) < n_, "[data] ", i, " is not below ", n_);
-  // The network permutes a set at most four times as large; following the cycle of i back into 0..n-1
-  // permutes that.
+  // Cycle walking: the network permutes a set at most four times as large, so following the cycle of i until
+  // it returns to 0..n-1 permutes that range.
   uint64_t value = static_cast<uint64_t>(i);
   do {
     value = Rounds(value);

@@ -1,4 +1,5 @@
-// A random order of 0..n-1 that is computed, not stored: element i in constant time and memory.
+// A pseudo-random permutation of 0..n-1 that is computed, not stored: each element in constant time and
+// memory.
 #ifndef LATTICE_DATA_PERMUTATION_H_
 #define LATTICE_DATA_PERMUTATION_H_
 
@@ -8,13 +9,14 @@
 
 namespace lattice::data {
 
-// A Feistel network over the next even power of two, walked until it lands below n. Immutable; any thread.
+// A Feistel network over the next power of four, applied repeatedly until the result is below n (cycle
+// walking). Immutable; may be used from any thread.
 class Permutation {
  public:
   // A pure function of (n, seed, stream). Throws Error unless 1 <= n <= 2^62.
   Permutation(int64_t n, uint64_t seed, uint64_t stream);
 
-  // Where i goes; 0 <= i < n.
+  // The image of i, 0 <= i < n.
   int64_t operator()(int64_t i) const;
 
  private:

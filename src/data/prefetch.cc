@@ -1,3 +1,4 @@
+// A thread that reads the batches of the next steps ahead.
 #include "data/prefetch.h"
 
 #include <chrono>
@@ -29,7 +30,7 @@ std::vector<int64_t> Prefetch::Take(int64_t step) {
   if (expected != step) {
     ready_.clear();
     next_ = step;
-    ++turn_;
+    ++generation_;
     changed_.notify_all();
   }
   changed_.wait(lock, [this] { return !ready_.empty(); });
@@ -42,7 +43,7 @@ std::vector<int64_t> Prefetch::Take(int64_t step) {
 }
 
 void Prefetch::Loop() {
-  // Signals are for the thread that trains.
+  // Signals are handled by the thread that trains.
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -52,7 +53,7 @@ void Prefetch::Loop() {
     changed_.wait(lock, [this] { return closing_ || (next_ >= 0 && ready_.size() < kDepth); });
     if (closing_) return;
     Ready batch = {next_, {}, {}};
-    const int64_t turn = turn_;
+    const int64_t turn = generation_;
     lock.unlock();
     try {
       batch.tokens.resize(static_cast<size_t>(batches_.rows() * (batches_.seq_len() + 1)));
@@ -61,7 +62,7 @@ void Prefetch::Loop() {
       batch.error = std::current_exception();
     }
     lock.lock();
-    if (turn != turn_) continue;
+    if (turn != generation_) continue;
     next_ = batch.step + 1;
     ready_.push_back(std::move(batch));
     changed_.notify_all();

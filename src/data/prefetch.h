@@ -1,4 +1,4 @@
-// Batches read ahead by a thread of their own, so that a step finds its tokens waiting.
+// Reads batches ahead in a background thread, so that a step does not wait for its tokens.
 #ifndef LATTICE_DATA_PREFETCH_H_
 #define LATTICE_DATA_PREFETCH_H_
 
@@ -14,7 +14,7 @@
 
 namespace lattice::data {
 
-// For one caller. The batches must outlive the object.
+// Used by one thread. The batches must outlive the object.
 class Prefetch {
  public:
   explicit Prefetch(const Batches& batches);
@@ -22,11 +22,11 @@ class Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  // All rows of `step` as Batches::Read gives them, [rows, seq_len + 1]. Steps asked one after the other are
-  // ready; another one is read now. Throws Error when reading fails.
+  // All rows of `step` as Batches::Read writes them, [rows, seq_len + 1]. Consecutive steps are prefetched;
+  // any other step is read on demand. Throws Error when reading fails.
   std::vector<int64_t> Take(int64_t step);
 
-  // Seconds that Take() has spent waiting in all.
+  // Total seconds that Take() has spent waiting.
   double waited() const { return waited_; }
 
  private:
@@ -41,8 +41,8 @@ class Prefetch {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Ready> ready_;
-  int64_t next_ = -1;  // the step the thread reads next; -1: none yet
-  int64_t turn_ = 0;   // changes with every seek: what was being read for an older turn is dropped
+  int64_t next_ = -1;       // the step that the thread reads next; -1: none yet
+  int64_t generation_ = 0;  // incremented by every seek: results of older generations are dropped
   bool closing_ = false;
   double waited_ = 0;
   std::thread thread_;

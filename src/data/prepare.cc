@@ -1,3 +1,4 @@
+// Tokenises the training text into a cache, or opens it from there.
 #include "data/prepare.h"
 
 #include <unistd.h>
@@ -18,7 +19,8 @@ namespace {
 using Documents = std::vector<text::Document>;
 
 constexpr std::string_view kCacheVersion = "2";
-// Bytes are tokens one by one, so a text can be cut anywhere; other tokenizers see whole documents.
+// The byte tokenizer encodes documents in pieces of this size, because a text of bytes can be cut anywhere;
+// other tokenizers get whole documents.
 constexpr size_t kBytePiece = size_t{1} << 22;
 
 void AppendDocument(const text::Tokenizer& tokenizer, std::string_view text, TokenStoreWriter& writer) {
@@ -44,7 +46,7 @@ void WriteStore(const std::filesystem::path& directory, const Documents& documen
   writer.Finish();
 }
 
-// The store of that name in the cache when it is there and whole.
+// The cached store, if it exists and is intact.
 std::optional<TokenStore> FromCache(const std::filesystem::path& directory, const text::Tokenizer& tokenizer,
                                     const Notes& notes) {
   if (!IsTokenStore(directory)) return std::nullopt;
@@ -66,7 +68,7 @@ TokenStore CachedStore(const std::filesystem::path& directory, const Documents& 
   WriteStore(temporary, documents, tokenizer);
   std::error_code failed;
   std::filesystem::rename(temporary, directory, failed);
-  // Another process may have been faster: its store is the same.
+  // The rename fails if another process was faster; its store is identical.
   if (failed) io::RemoveTree(temporary);
   return TokenStore(directory, tokenizer);
 }
@@ -84,7 +86,7 @@ void ReportInvalid(const Documents& documents, const text::Tokenizer& tokenizer,
   if (invalid > 0) notes(StrCat(invalid, " bytes are not UTF-8; SentencePiece reads U+FFFD in their place"));
 }
 
-// Name of a store made from `corpus`.
+// The name of the cached store of `corpus`.
 std::string CacheName(const Corpus& corpus, const text::Tokenizer& tokenizer, std::string_view part,
                       double fraction) {
   const std::string key =

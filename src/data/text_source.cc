@@ -1,3 +1,4 @@
+// Reads documents from text, JSON lines and parquet files.
 #include "data/text_source.h"
 
 #include <array>
@@ -13,7 +14,7 @@ namespace lattice::data {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 18;
-// A line is tokenised whole, and its tokens may take eight times its bytes.
+// The longest JSON line: a line is tokenised as a whole, and its tokens may take eight times its bytes.
 constexpr size_t kLongestLine = size_t{1} << 26;
 constexpr std::array<std::string_view, 3> kJsonEndings = {".jsonl", ".ndjson", ".json"};
 
@@ -24,14 +25,14 @@ bool IsJson(const std::string& ending) {
   return false;
 }
 
-// Lines of a stream, each with its newline.
+// Splits a stream into lines, each with its newline.
 class Lines {
  public:
   explicit Lines(const std::filesystem::path& path)
       : name_(path.string()), stream_(OpenByteStream(path)), block_(kReadBytes) {}
 
-  // Appends the next line to `out`, at most `most` bytes of it; false at the end of the stream. `whole`: the
-  // line's end was reached.
+  // Appends the next line to `out`, at most `most` bytes of it; false at the end of the stream. Sets `whole`
+  // to whether the end of the line was reached.
   bool Append(std::string& out, size_t most, bool& whole) {
     const size_t before = out.size();
     whole = false;
@@ -108,7 +109,7 @@ class PlainSource : public TextSource {
       record.ends = false;
       return record;
     }
-    // The end of the file ends what is still open; behind a marker nothing is.
+    // The end of the file ends an open document; after a marker none is open.
     if (!std::exchange(open_, false)) return std::nullopt;
     return record;
   }
@@ -118,7 +119,7 @@ class PlainSource : public TextSource {
   Lines lines_;
   bool split_;
   bool line_start_ = true;
-  bool open_ = false;  // text has come since the last end of a document
+  bool open_ = false;  // there has been text since the last end of a document
   bool ended_ = false;
 };
 
@@ -134,7 +135,7 @@ std::unique_ptr<TextSource> OpenTextSource(const std::filesystem::path& path, co
   const std::string ending = ContentEnding(path);
   if (IsJson(ending)) return std::make_unique<JsonSource>(path);
   if (ending == ".txt") return std::make_unique<PlainSource>(path, options.split_documents);
-  OpenByteStream(path);  // says it when the file is missing or the compression is unknown
+  OpenByteStream(path);  // throws a better message if the file is missing or the compression is unknown
   Fail("[data] ", path.string(), " ends in \"", ending,
        "\"; expected .txt, .jsonl or .parquet (.txt and .jsonl also with .gz, .zst or .xz behind)");
 }

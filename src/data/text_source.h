@@ -1,4 +1,4 @@
-// The documents of a file, one after the other, in bounded memory.
+// Reads the documents of a file one after the other, in bounded memory.
 #ifndef LATTICE_DATA_TEXT_SOURCE_H_
 #define LATTICE_DATA_TEXT_SOURCE_H_
 
@@ -17,12 +17,12 @@ struct SourceOptions {
 
 struct Record {
   std::string text;
-  bool json = false;  // `text` is a line of JSON, still to be read by io::JsonStringField()
-  bool ends = true;   // a document ends here; false for a piece of one that is too long to hold
-  int64_t line = 0;   // from 1: of the line of JSON
+  bool json = false;  // `text` is a JSON line, still to be parsed by io::JsonStringField()
+  bool ends = true;   // a document ends here; false for a piece of a very long document
+  int64_t line = 0;   // line number of a JSON line, from 1
 };
 
-// One thread at a time.
+// Used by one thread at a time.
 class TextSource {
  public:
   virtual ~TextSource() = default;
@@ -32,14 +32,15 @@ class TextSource {
   virtual int64_t consumed() const = 0;
 };
 
-// By the ending: .txt, .jsonl (or .ndjson, .json), each also with .gz, .zst or .xz behind it, and .parquet.
-// Throws Error for other endings, and for a parquet file without the column, naming those it has.
+// Opens a file by its extension: .txt, .jsonl (or .ndjson, .json), each optionally followed by .gz, .zst or
+// .xz, and .parquet. Throws Error for other extensions, and for a parquet file without the column, listing
+// those it has.
 std::unique_ptr<TextSource> OpenTextSource(const std::filesystem::path& path, const SourceOptions& options);
 
-// True when OpenTextSource() knows the ending.
+// Whether OpenTextSource() knows the extension.
 bool HasTextEnding(const std::filesystem::path& path);
 
-// Documents longer than this come in pieces, cut at the end of a line where there is one.
+// Longer documents are returned in pieces, cut at the end of a line if there is one.
 inline constexpr size_t kLongestPiece = size_t{8} << 20;
 
 }  // namespace lattice::data

@@ -16,8 +16,8 @@ TEST(TokenBytes, SpecialIdsStandForNothing) {
   EXPECT_EQ(bytes.After(65, 256), 0);
 }
 
-// The tokens of several documents count as many bytes as the documents have: the space that SentencePiece
-// puts in front of each is none of them.
+// The byte counts of all tokens sum up to the size of the documents: the space that SentencePiece puts in
+// front of each document is not counted.
 TEST(TokenBytes, CountWhatTheDocumentsHave) {
   const io::TestDir dir;
   std::string text;

@@ -1,3 +1,4 @@
+// Writes and maps token files, and verifies their checksums.
 #include "data/token_file.h"
 
 #include <algorithm>
@@ -62,7 +63,7 @@ struct PayloadFigures {
   int64_t largest = -1;
 };
 
-// In one pass: a piece is in the cache when it is looked at for the second time.
+// Computes checksum and largest id piece by piece, so that each piece is read from memory only once.
 PayloadFigures Measure(std::span<const std::byte> payload, int width) {
   constexpr size_t kPiece = size_t{1} << 16;
   io::ChecksumStream checksum;
@@ -137,7 +138,7 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   const PayloadFigures figures = Measure(payload, static_cast<int>(header.width));
   Check(header.payload == figures.checksum, "[tokens] the tokens in ", name,
         " are damaged (checksum); delete the file and tokenise again");
-  // Checking has read every page; a corpus larger than memory must not stay in it.
+  // Checking has touched every page; drop them, because the corpus may be larger than memory.
   file_.Forget();
   width_ = static_cast<int>(header.width);
   count_ = static_cast<int64_t>(header.count);

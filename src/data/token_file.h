@@ -1,11 +1,11 @@
-// Tokens in a file that is mapped, not loaded.
+// A file of tokens that is mapped into memory, not loaded.
 //
 // Layout, little-endian: a header of 128 bytes, then `count` unsigned integers of `width` bytes.
 //   0    8  magic "LATTOKEN"
 //   8    4  version, 1
 //   12   4  width: 2 or 4
 //   16   8  count
-//   24   8  bytes of text behind the tokens
+//   24   8  bytes of text that the tokens stand for
 //   32  64  hash of the tokenizer (Tokenizer::hash)
 //   96   8  Checksum of the tokens
 //   104 16  zero
@@ -27,7 +27,7 @@ namespace lattice::data {
 void WriteTokenFile(const std::filesystem::path& path, std::span<const int32_t> tokens, int64_t text_bytes,
                     const std::string& tokenizer_hash);
 
-// Read-only, so several threads may read. Moving keeps it valid.
+// Read-only: several threads may read. Stays valid when moved.
 class TokenFile {
  public:
   // Checks magic, version, sizes and both checksums; throws Error that names the file and what is wrong.
@@ -42,8 +42,8 @@ class TokenFile {
   // The first 128 bytes: they identify the content.
   std::span<const std::byte> header() const { return file_.bytes().first(128); }
 
-  // Throws Error that names the file and the first place with an id of `vocab_size` or more: such a token has
-  // no row in an embedding.
+  // Throws Error that names the file and the first position with an id of `vocab_size` or more: such a token
+  // has no row in the embedding.
   void CheckIds(int64_t vocab_size) const;
 
   // Copies tokens [begin, begin + out.size()), which must exist.

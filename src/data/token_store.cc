@@ -1,3 +1,4 @@
+// A directory of token shards: reading across shards, and writing shard by shard.
 #include "data/token_store.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The tokens of a corpus as one sequence, stored as a directory of token files: shard-00000.tokens, ... and
-// index.json, which is written last and makes the directory complete. It carries the totals, the shards'
-// fingerprint and a checksum of itself.
+// index.json, which is written last and makes the directory complete. It holds the totals, the fingerprint of
+// the shards and its own checksum.
 #ifndef LATTICE_DATA_TOKEN_STORE_H_
 #define LATTICE_DATA_TOKEN_STORE_H_
 
@@ -21,11 +21,12 @@ inline constexpr std::string_view kIndexFile = "index.json";
 // Read-only; several threads may read.
 class TokenStore {
  public:
-  // Reads every byte once. Throws Error when the directory is incomplete, a shard is damaged or missing, of
-  // another tokenizer (hash given, 64 digits; empty: any), or has an id of `vocab_size` or more.
+  // Reads and checks every byte once. Throws Error when the directory is incomplete, or a shard is missing,
+  // damaged, made by another tokenizer than `tokenizer_hash` (64 digits; empty: any), or has an id of
+  // `vocab_size` or more.
   TokenStore(const std::filesystem::path& directory, const std::string& tokenizer_hash,
              int64_t vocab_size = std::numeric_limits<int64_t>::max());
-  // The same for what this tokenizer made.
+  // The same for a store made by this tokenizer.
   TokenStore(const std::filesystem::path& directory, const text::Tokenizer& tokenizer)
       : TokenStore(directory, tokenizer.hash(), tokenizer.vocab_size()) {}
 
@@ -40,8 +41,7 @@ class TokenStore {
   // 16 hexadecimal digits that change with the content: order and checksums of the shards.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // Copies tokens [begin, begin + out.size()), over the borders of shards. Throws Error when they do not
-  // exist.
+  // Copies tokens [begin, begin + out.size()), across shards. Throws Error when they do not exist.
   void Read(int64_t begin, std::span<int64_t> out) const;
 
  private:
@@ -54,24 +54,25 @@ class TokenStore {
   std::string fingerprint_;
 };
 
-// Writes a store, shard by shard in bounded memory. One thread at a time. Without Finish() the directory
-// stays incomplete, which TokenStore refuses.
+// Writes a store shard by shard, in bounded memory. Used by one thread at a time. Without Finish() the
+// directory stays incomplete, and TokenStore refuses it.
 class TokenStoreWriter {
  public:
   static constexpr int64_t kShardTokens = int64_t{1} << 24;
 
-  // Creates the directory, which must not hold a complete store. Goes on behind the `shards` that are there.
+  // Creates the directory, which must not hold a complete store. Continues after the first `shards` shards,
+  // which must exist.
   TokenStoreWriter(const std::filesystem::path& directory, const std::string& tokenizer_hash,
                    int64_t shard_tokens = kShardTokens, int64_t shards = 0);
 
-  // `text_bytes` is the text behind `tokens`.
+  // `text_bytes` is the size of the text that `tokens` stand for.
   void Append(std::span<const int32_t> tokens, int64_t text_bytes);
-  // The same, but `tokens` stay in one shard, which may grow over its size by them.
+  // The same, but keeps `tokens` in one shard, which may exceed its size by them.
   void AppendWhole(std::span<const int32_t> tokens, int64_t text_bytes);
   // `documents` -1: not counted.
   void Finish(int64_t documents = -1);
 
-  // On disk so far.
+  // Shards on disk so far.
   int64_t shards() const { return shards_; }
 
  private:
