@@ -1,4 +1,4 @@
-// Bytes inside text.
+// Base64 encoding.
 #ifndef LATTICE_TEXT_BASE64_H_
 #define LATTICE_TEXT_BASE64_H_
 

@@ -1,3 +1,4 @@
+// Byte-level BPE encoding: cuts text into words and merges the symbols of each word by rank.
 #include "text/bpe.h"
 
 #include <queue>

@@ -1,5 +1,4 @@
-// Byte-level byte-pair encoding as in GPT-2, from vocab.json and merges.txt. Any bytes in, the same bytes
-// out.
+// Byte-level byte-pair encoding as in GPT-2, from vocab.json and merges.txt. Any bytes round-trip exactly.
 #ifndef LATTICE_TEXT_BPE_H_
 #define LATTICE_TEXT_BPE_H_
 
@@ -22,7 +21,7 @@ inline constexpr std::string_view kMergesFile = "merges.txt";
 
 class BpeTokenizer : public Tokenizer {
  public:
-  // What the two files say.
+  // The contents of the two files.
   struct Tables {
     std::vector<std::string> tokens;    // bytes of each id
     std::array<int32_t, 256> byte_ids;  // id of each single byte
@@ -51,8 +50,8 @@ class BpeTokenizer : public Tokenizer {
   mutable WordCache cache_;
 };
 
-// Throws Error with file and line or token for files that are not what they should be: an id used twice or
-// out of range, a byte without a token, a merge whose parts or whole are no tokens.
+// Throws Error that names the file and the line or token when the files are invalid: an id used twice or out
+// of range, a byte without a token, a merge whose parts or result are not tokens.
 std::unique_ptr<Tokenizer> LoadBpe(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
 }  // namespace lattice::text

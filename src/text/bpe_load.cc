@@ -1,4 +1,4 @@
-// Reading vocab.json and merges.txt. Both write bytes as printable characters: those that print stand for
+// Reads vocab.json and merges.txt. Both write bytes as printable characters: printable bytes stand for
 // themselves, the others are numbered from U+0100 on.
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -54,7 +54,7 @@ Ids ReadIds(const std::string& text, const std::string& source) {
   std::vector<bool> used(vocab.size());
   for (const auto& [token, value] : vocab.items()) {
     const auto id = io::GetJson<int64_t>(vocab, token, source);
-    // Ids without holes: the vocabulary has exactly as many tokens as ids.
+    // Ids must be contiguous: the vocabulary has exactly as many tokens as ids.
     Check(id >= 0 && id < static_cast<int64_t>(vocab.size()), "[bpe] ", source, ": token \"", token,
           "\" has the id ", id, "; expected 0 to ", vocab.size() - 1);
     Check(!used[static_cast<size_t>(id)], "[bpe] ", source, ": the id ", id, " is used twice");

@@ -1,3 +1,4 @@
+// GPT-2's pre-tokenisation by hand, equivalent to its regular expression.
 #include "text/bpe_split.h"
 
 #include "text/unicode.h"
@@ -34,7 +35,8 @@ size_t RunEnd(std::string_view text, size_t begin, CharClass kind) {
   return end;
 }
 
-// A run of spaces leaves its last one to the word that follows, unless it is alone or ends the text.
+// The length of a run of spaces without its last one, which belongs to the following word; the whole run if
+// it is a single space or ends the text.
 size_t SpaceWord(std::string_view text) {
   size_t last = 0, end = 0;
   while (end < text.size()) {

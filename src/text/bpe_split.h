@@ -1,4 +1,4 @@
-// How byte-level BPE (GPT-2) cuts text into words before merging; merges never cross a cut.
+// Pre-tokenisation of byte-level BPE (GPT-2): cuts text into words before merging; merges never cross a cut.
 #ifndef LATTICE_TEXT_BPE_SPLIT_H_
 #define LATTICE_TEXT_BPE_SPLIT_H_
 
@@ -7,7 +7,8 @@
 
 namespace lattice::text {
 
-// Length in bytes of the first word of `text` (not empty): what this expression matches at its start,
+// Length in bytes of the first word of `text` (not empty), which is what this expression matches at its
+// start:
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Bytes that are not UTF-8 count as neither letter, number nor space.
 size_t FirstWord(std::string_view text);

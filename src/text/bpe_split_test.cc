@@ -21,7 +21,7 @@ std::vector<std::string> Words(std::string_view text) {
   return words;
 }
 
-// The expected words come from the regular expression itself, run by another program.
+// The expected words were made by the regular expression itself, in another program.
 TEST(BpeSplit, EqualsTheExpression) {
   const nlohmann::json cases = io::ReadJson("tests/data/bpe/cases.json");
   ASSERT_GE(cases.size(), 30u);

@@ -74,7 +74,7 @@ TEST(Bpe, ThreadsShareOne) {
   for (const auto& result : results) EXPECT_EQ(result, expected);
 }
 
-// The vocabulary of the test with one edit, and merges; the message of what is wrong with them.
+// The error message for these files.
 std::string LoadError(const std::string& vocab, const std::string& merges) {
   const TestDir dir;
   return ErrorOf([&] { LoadBpe(dir.Put("vocab.json", vocab), dir.Put("merges.txt", merges)); });

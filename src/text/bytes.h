@@ -1,4 +1,4 @@
-// Every byte is a token; id 256 is the end of text.
+// The byte tokenizer: every byte is a token; id 256 is the end of text.
 #ifndef LATTICE_TEXT_BYTES_H_
 #define LATTICE_TEXT_BYTES_H_
 

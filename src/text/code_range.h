@@ -1,4 +1,4 @@
-// Sets of code points as sorted ranges, as the tables of Unicode's properties have them.
+// Sets of code points as sorted ranges, the form of the tables of Unicode properties.
 #ifndef LATTICE_TEXT_CODE_RANGE_H_
 #define LATTICE_TEXT_CODE_RANGE_H_
 

@@ -1,4 +1,4 @@
-// Documents in one text: a line that holds only <|endoftext|> ends one.
+// Splits a text into documents: a line with nothing but <|endoftext|> ends one.
 #ifndef LATTICE_TEXT_DOCUMENTS_H_
 #define LATTICE_TEXT_DOCUMENTS_H_
 
@@ -10,11 +10,11 @@ namespace lattice::text {
 inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 struct Document {
-  std::string_view text;  // with its last newline, without the marker's line
-  bool ended;             // a marker followed; false only for the rest after the last marker
+  std::string_view text;  // including its last newline, without the line of the marker
+  bool ended;             // a marker follows; false only for the rest after the last marker
 };
 
-// True for a line, with or without its newline, that ends a document.
+// Whether a line, with or without its newline, ends a document.
 bool IsEndOfTextLine(std::string_view line);
 
 // Views into `text`, in order. Two markers in a row enclose an empty document; an empty rest is left out.

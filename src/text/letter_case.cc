@@ -1,3 +1,4 @@
+// Looks up Unicode's full case mapping in generated tables.
 #include "text/letter_case.h"
 
 #include <algorithm>

@@ -6,13 +6,13 @@
 
 namespace lattice::text {
 
-// Append what a character becomes, as UTF-8: one character, or two or three for those that have no single
-// counterpart (sharp s in title case is "Ss"). Characters without the other case stay as they are.
+// Append the mapped character as UTF-8: one character, or two or three for those that have no single
+// counterpart (sharp s in title case is "Ss"). Characters without the other case do not change.
 void AppendLower(char32_t code, std::string& out);
 void AppendTitle(char32_t code, std::string& out);
 
-// A capital sigma is written differently in lower case at the end of a word. It ends one when, leaving
-// ignorable characters (marks, apostrophes, ..) aside, a cased character stands before it and none after it.
+// The lower case of a capital sigma is different at the end of a word. It ends a word when, not counting
+// ignorable characters (marks, apostrophes, ..), a cased character precedes it and none follows it.
 inline constexpr char32_t kCapitalSigma = 0x3A3;
 inline constexpr char32_t kFinalSigma = 0x3C2;
 enum class CaseRole { kNone, kCased, kIgnorable };

@@ -1,4 +1,4 @@
-// Text inside XML and HTML.
+// Escaping of text for XML and HTML.
 #ifndef LATTICE_TEXT_MARKUP_H_
 #define LATTICE_TEXT_MARKUP_H_
 

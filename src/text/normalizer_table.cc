@@ -1,3 +1,4 @@
+// Verifies SentencePiece's normalisation trie, which the library reads without bounds checks.
 #include "text/normalizer_table.h"
 
 #include <algorithm>
@@ -11,14 +12,14 @@
 namespace lattice::text {
 namespace {
 
-// The tables of the common rules have 0.3 MiB; the check takes time for every unit.
+// The tables of the common rules have 0.3 MiB; the limit bounds the time of the check.
 constexpr size_t kMaxTrieBytes = size_t{8} << 20;
 constexpr size_t kMaxReplacement = 256;
 constexpr int kMaxPrefixes = 32;
 constexpr size_t kLabels = 256;
 
-// A unit of the double array. The unit of a key's last byte says that a leaf follows it; the leaf holds the
-// value, and its label is that of no byte.
+// A unit of the double array. The unit of a key's last byte has a flag that a leaf follows; the leaf holds
+// the value, and its label is not a byte.
 struct Unit {
   uint32_t bits;
 
@@ -28,8 +29,8 @@ struct Unit {
   uint32_t Offset() const { return (bits >> 10) << ((bits & 0x200) >> 6); }
 };
 
-// Walks through everything that a text can reach. The successors of a unit at `position` lie at
-// (position ^ Offset()) ^ byte: a node is named by that first part.
+// A depth-first walk over everything that a text can reach. The successors of the unit at `position` are at
+// (position ^ Offset()) ^ byte; a node is identified by position ^ Offset().
 class TableWalk {
  public:
   TableWalk(std::vector<Unit> units, std::string_view replacements, std::string_view source)
@@ -44,14 +45,14 @@ class TableWalk {
   }
 
  private:
-  // Of prefixes_, beside a count.
+  // Values of prefixes_ that are not counts.
   static constexpr int8_t kUnseen = -1, kOnPath = -2;
 
   struct Visit {
     uint32_t node;
-    uint32_t label = 0;     // the next to look at
+    uint32_t label = 0;     // the next label to follow
     int accepted = 0;       // 1 when a key ends with the label that is being followed
-    int most_prefixes = 0;  // keys that end behind this node along one text
+    int most_prefixes = 0;  // the most keys that end below this node along one text
   };
 
   [[noreturn]] void Refuse(std::string_view why) const {
@@ -100,7 +101,7 @@ class TableWalk {
   std::vector<Unit> units_;
   std::string_view replacements_;
   std::string_view source_;
-  std::vector<int8_t> prefixes_;  // of each node that has been left
+  std::vector<int8_t> prefixes_;  // most_prefixes of each finished node
   std::vector<Visit> path_;
 };
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kKinds[] = {"bytes", "sentencepiece", "bpe"};
 constexpr std::string_view kVocabSuffix = "vocab.json", kMergesSuffix = "merges.txt";
 
-// What cannot be looked at is taken for missing.
+// A path that cannot be accessed counts as missing.
 bool Exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);

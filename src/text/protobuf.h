@@ -1,4 +1,4 @@
-// The fields of a protocol buffer message, in the order of its bytes.
+// A reader of the fields of a protocol buffer message, in the order they are stored.
 #ifndef LATTICE_TEXT_PROTOBUF_H_
 #define LATTICE_TEXT_PROTOBUF_H_
 
@@ -21,7 +21,7 @@ struct ProtobufField {
   bool Is(uint64_t wanted, Type as) const { return number == wanted && type == as; }
 };
 
-// Throws Error with the given message where the bytes are no message; groups are none.
+// Throws Error with the given message when the bytes are not a valid message; groups are not supported.
 class ProtobufFields {
  public:
   ProtobufFields(std::string_view message, std::string_view error) : rest_(message), error_(error) {}

@@ -1,3 +1,4 @@
+// Tokenises with the SentencePiece library, word by word with a cache where that gives the same tokens.
 #include "text/sentencepiece.h"
 
 #include <sentencepiece_processor.h>
@@ -31,15 +32,15 @@ std::string WithSpaces(std::string_view piece) {
   return out;
 }
 
-// True when a piece has a space after something else: such a piece can join two words.
+// Whether a piece has a space after another character: such a piece can span two words.
 bool JoinsWords(std::string_view piece) {
   if (piece.find(' ') != std::string_view::npos) return true;
   while (piece.starts_with(kSpaceMark)) piece.remove_prefix(kSpaceMark.size());
   return piece.find(kSpaceMark) != std::string_view::npos;
 }
 
-// End of the first word of a text that is not empty: its spaces, then up to the next space. A mark in the
-// text itself is a space to the library, so a word does not end behind one.
+// End of the first word of a non-empty text: its leading spaces, then everything up to the next space. The
+// library treats a U+2581 in the text as a space, so a word does not end after one.
 size_t WordEnd(std::string_view text) {
   size_t end = 0;
   do {
@@ -49,9 +50,9 @@ size_t WordEnd(std::string_view text) {
   return end;
 }
 
-// True when tokenising word by word, a word starting with its spaces, gives what tokenising the whole text
-// gives: pairs merge by their own score only (BPE), no pair reaches over the start of a word, and nothing but
-// the words themselves decides how they are normalised.
+// Whether tokenising word by word, a word starting with its spaces, gives the same tokens as tokenising the
+// whole text: pairs merge by their own score only (BPE), no pair spans the start of a word, and the
+// normalisation of a word depends on that word only.
 bool WordsAreIndependent(const Processor& processor, const SentencePieceModel& model) {
   if (!model.bpe || model.suffix_space || !model.dummy_prefix || model.remove_extra_spaces ||
       !model.escape_spaces || model.normalizes) {
@@ -166,7 +167,7 @@ class SentencePieceTokenizer : public Tokenizer {
     if (!by_word_) return EncodeByLibrary(text, out);
     for (bool first = true; !text.empty(); first = false) {
       const size_t end = WordEnd(text);
-      // The library puts a space in front of what it is given: the word's own first space is left out.
+      // The library adds a space in front of its input, so the word's own first space is left out.
       EncodeWord(text.substr(first ? 0 : 1, end - (first ? 0 : 1)), out);
       text.remove_prefix(end);
     }

@@ -1,4 +1,4 @@
-// SentencePiece models (unigram or BPE) by their own library, and training one.
+// SentencePiece tokenizers (unigram or BPE), through the original library, and their training.
 #ifndef LATTICE_TEXT_SENTENCEPIECE_H_
 #define LATTICE_TEXT_SENTENCEPIECE_H_
 
@@ -13,19 +13,19 @@ namespace lattice::text {
 
 inline constexpr std::string_view kSentencePieceFile = "tokenizer.model";
 
-// Throws Error when the file is no SentencePiece model. The end of text is the piece <|endoftext|> where the
-// model has it, else its </s>.
+// Throws Error when the file is not a SentencePiece model. The end-of-text id is that of the piece
+// <|endoftext|> if the model has it, else of </s>.
 //
-// The tokens are the library's own; for BPE models without a normalisation table (the common kind today)
-// words are tokenised one by one and remembered, which is several times faster and gives the same tokens.
+// The tokens are those of the library. For BPE models without a normalisation table (the common kind), words
+// are tokenised one by one and cached, which is several times faster and gives the same tokens.
 std::unique_ptr<Tokenizer> LoadSentencePiece(const std::filesystem::path& path);
 
-// The same from the content of the file; `source` is the name errors give it.
+// The same from the content of the file; `source` names it in errors.
 std::unique_ptr<Tokenizer> ParseSentencePiece(std::string content, const std::string& source);
 
 struct SentencePieceTraining {
   int64_t vocab_size = 8192;
-  // Lines are drawn at random when there are more; 0: all.
+  // If there are more lines, a random sample of this size is used; 0: all.
   int64_t max_lines = 0;
   int threads = 2;
 };
@@ -36,9 +36,9 @@ struct TrainedSentencePiece {
   int64_t invalid_lines = 0;  // left out: not UTF-8, or with a NUL byte
 };
 
-// BPE with byte fallback on the lines of a text file: every text round-trips. Lines of <|endoftext|> are left
-// out; the piece exists as the end of text. Throws Error when there is no usable text or too little for the
-// vocabulary.
+// Trains BPE with byte fallback on the lines of a text file, so that every text round-trips. <|endoftext|> is
+// a special piece; lines with it are left out. Throws Error when there is no usable text or too little for
+// the vocabulary.
 TrainedSentencePiece TrainSentencePiece(const std::filesystem::path& text,
                                         const SentencePieceTraining& options);
 

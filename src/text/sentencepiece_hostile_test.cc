@@ -1,4 +1,4 @@
-// Models made to break the library: each must be refused, or work for every text.
+// Hostile models: each must be refused, or work for every text.
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
@@ -85,7 +85,7 @@ std::string Bytes(int number, std::string_view content) {
   return static_cast<char>(number << 3 | 2) + Length(content.size()) + std::string(content);
 }
 
-// What a message says last counts.
+// Appends a second table: of repeated fields of a message, the last counts.
 std::string WithTable(const std::string& model, std::string_view table) {
   return model + Bytes(3, Bytes(2, table));
 }
@@ -96,7 +96,7 @@ std::string Piece(std::string_view text, char type, float score = -1) {
   return Bytes(1, Bytes(1, text) + "\x15" + number + "\x18" + type);
 }
 
-// Texts that reach much of a table: every 13th character, runs, what is no UTF-8.
+// Texts that reach much of a table: every 13th character, runs, invalid UTF-8.
 const std::vector<std::string>& Texts() {
   static const std::vector<std::string> texts = [] {
     std::string all;
@@ -134,7 +134,7 @@ void PutWord(std::string& bytes, size_t at, uint32_t word) {
   if (at + 4 <= bytes.size()) std::memcpy(bytes.data() + at, &word, 4);
 }
 
-// The table with something changed that depends on i only.
+// The table with the i-th mutation.
 std::string Mutated(std::string table, uint64_t i) {
   const Random random(11);
   const auto below = [&](uint64_t most, uint64_t what) { return random.Below(most, 10 * i + what); };

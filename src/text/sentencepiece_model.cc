@@ -1,3 +1,4 @@
+// Parses and verifies the protocol buffer of a SentencePiece model before the library sees it.
 #include "text/sentencepiece_model.h"
 
 #include <algorithm>
@@ -24,12 +25,12 @@ constexpr uint64_t kModelType = 3, kModelTypeBpe = 2, kSuffixSpace = 24, kUnknow
 constexpr uint64_t kCharsMap = 2, kDummyPrefix = 3, kRemoveExtraSpaces = 4, kEscapeSpaces = 5;
 
 constexpr size_t kMaxPieces = size_t{1} << 22;
-// Encoding takes time for every piece that begins at a place of the text.
+// Bounds the time of encoding, which tries all pieces that match at each position of the text.
 constexpr size_t kMaxPieceBytes = 1024;
-// The library has room for as many user-defined symbols that begin at one place.
+// The capacity of the library's buffer for user-defined symbols that match at one position.
 constexpr size_t kMaxSymbolsAlike = 64;
 
-// Reads the message once; what a field says twice counts as the library counts it: the last one.
+// Reads the message once. Of a repeated field the last value counts, as in the library.
 class ModelReader {
  public:
   explicit ModelReader(std::string_view source)
@@ -66,7 +67,7 @@ class ModelReader {
     Require(++pieces_ <= kMaxPieces, "more than ", kMaxPieces, " pieces");
     Require(!text.empty() && text.size() <= kMaxPieceBytes, "piece ", pieces_ - 1, " has ", text.size(),
             " bytes; expected 1 to ", kMaxPieceBytes);
-    // The library's tries end keys at a NUL.
+    // In the library's tries a NUL ends a key.
     Require(text.find('\0') == std::string_view::npos, "piece ", pieces_ - 1, " has a NUL byte");
     if (type == kUserDefined) symbols_.push_back(text);
   }
@@ -105,7 +106,7 @@ class ModelReader {
 
   void CheckSymbols() {
     std::sort(symbols_.begin(), symbols_.end());
-    std::vector<std::string_view> alike;  // each the beginning of the next
+    std::vector<std::string_view> alike;  // each is a prefix of the next
     for (const std::string_view symbol : symbols_) {
       while (!alike.empty() && !symbol.starts_with(alike.back())) alike.pop_back();
       alike.push_back(symbol);

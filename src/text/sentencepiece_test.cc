@@ -17,7 +17,7 @@ using io::ErrorOf;
 using io::Says;
 using io::TestDir;
 
-// Something to learn from: the sources of this folder.
+// Training text: the sources of this folder.
 std::string SomeText() {
   std::string text;
   for (const char* name :

@@ -1,3 +1,4 @@
+// Trains a SentencePiece BPE model on the lines of a text.
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
@@ -12,14 +13,14 @@
 namespace lattice::text {
 namespace {
 
-// The trainer leaves out longer sentences; a paragraph is cut at a space instead.
+// The trainer ignores longer lines, so they are cut at a space.
 constexpr size_t kMaxLine = 16384;
 
 bool Usable(std::string_view line) {
   return line.find('\0') == std::string_view::npos && CountInvalidUtf8(line) == 0;
 }
 
-// The lines of a text for the trainer, without markers, empty lines and lines that are not text.
+// Feeds the lines of a text to the trainer, without markers, empty lines and invalid lines.
 class Lines : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(std::string_view text) : rest_(text) { Next(); }

@@ -1,4 +1,4 @@
-// Tokens to text while they come, for terminals and HTTP: what is shown is always whole UTF-8 characters.
+// Incremental decoding of tokens for terminals and HTTP: the output is always whole UTF-8 characters.
 #ifndef LATTICE_TEXT_STREAM_DECODER_H_
 #define LATTICE_TEXT_STREAM_DECODER_H_
 
@@ -9,21 +9,21 @@
 
 namespace lattice::text {
 
-// Bytes that can never be part of a character come out as U+FFFD; bytes that may be the start of one wait.
-// One thread at a time. The tokenizer must outlive the decoder.
+// Bytes that cannot be part of a character become U+FFFD; bytes that may be the start of one are held back.
+// Used by one thread at a time. The tokenizer must outlive the decoder.
 class StreamDecoder {
  public:
   // `at_start` false: the tokens continue a text, so that a leading space is kept.
   explicit StreamDecoder(const Tokenizer& tokenizer, bool at_start = true)
       : tokenizer_(tokenizer), at_start_(at_start) {}
 
-  // The text that is certain after this token; may be empty. Throws Error for an id that does not exist.
+  // Adds a token and returns the text that is final after it; may be empty. Throws Error for an unknown id.
   std::string Push(int32_t id);
 
-  // Bytes have come that may be the start of a character.
+  // Whether bytes are held back that may be the start of a character.
   bool waiting() const { return !pending_.empty(); }
 
-  // What was still waiting, and back to the start.
+  // Returns the text that was held back, and resets the decoder.
   std::string Finish();
 
  private:

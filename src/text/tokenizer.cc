@@ -10,7 +10,7 @@ std::string HashOf(std::string_view kind, std::span<const TokenizerFile> files) 
   io::Sha256 hash;
   hash.Update(kind);
   for (const TokenizerFile& file : files) {
-    // Lengths keep the files apart.
+    // The length is hashed too, so that the boundaries of the files count.
     hash.Update(StrCat("\n", file.name, " ", file.content.size(), "\n"));
     hash.Update(file.content);
   }

@@ -1,4 +1,4 @@
-// Text to token ids and back.
+// The interface of all tokenizers: text to token ids and back.
 #ifndef LATTICE_TEXT_TOKENIZER_H_
 #define LATTICE_TEXT_TOKENIZER_H_
 
@@ -18,8 +18,8 @@ struct SpecialIds {
   int32_t eos = -1;
   int32_t eot = -1;  // end of text: between documents
 
-  // What a text ends with, and what stands before its first token where something must: bos, or else what the
-  // text before it ended with.
+  // End: the id that ends a text. Begin: the id that precedes the first token of a text, where one is needed:
+  // bos, or else the id that ended the text before it.
   int32_t End() const { return eos >= 0 ? eos : eot; }
   int32_t Begin() const { return bos >= 0 ? bos : End(); }
 };
@@ -32,7 +32,7 @@ struct TokenizerFile {
 
 // Immutable; every method may be called from several threads at once.
 //
-// Text is only text: nothing in it ever becomes a special id. Special ids decode to nothing.
+// Encoding never produces special ids, whatever the text contains. Special ids decode to nothing.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -44,18 +44,18 @@ class Tokenizer {
   int32_t vocab_size() const { return vocab_size_; }
   const SpecialIds& special() const { return special_; }
   std::span<const TokenizerFile> files() const { return files_; }
-  // 64 hexadecimal digits over kind and files: equal hashes give equal tokens. Shards and checkpoints carry
-  // it.
+  // 64 hexadecimal digits over kind and files: equal hashes give equal tokens. Stored in shards and
+  // checkpoints.
   const std::string& hash() const { return hash_; }
 
-  // Appends the ids of `text`, any bytes. What is not UTF-8: bytes and bpe keep it exactly, sentencepiece
-  // reads U+FFFD in its place (text/utf8.h counts such bytes).
+  // Appends the ids of `text`, which may be any bytes. Invalid UTF-8 is preserved by bytes and bpe;
+  // sentencepiece reads it as U+FFFD (text/utf8.h counts such bytes).
   virtual void EncodeTo(std::string_view text, std::vector<int32_t>& out) const = 0;
   std::vector<int32_t> Encode(std::string_view text) const;
 
-  // Appends the bytes of one token, which may end or begin inside a character. `at_start`: no byte of this
-  // text has come before (sentencepiece drops the space it put there). Throws Error for an id that does not
-  // exist.
+  // Appends the bytes of one token, which may start or end inside a character. `at_start`: this is the
+  // beginning of the text (sentencepiece removes the space that it has added there). Throws Error for an
+  // unknown id.
   void DecodeTo(int32_t id, bool at_start, std::string& out) const;
   std::string Decode(std::span<const int32_t> ids) const;
 
@@ -73,14 +73,13 @@ class Tokenizer {
   std::string hash_;
 };
 
-// Opens by what the user writes:
-//   bytes                       256 bytes and one id for the end of text
-//   FILE.model                  SentencePiece
-//   [NAME.]vocab.json           byte-level BPE with [NAME.]merges.txt beside it
-//   DIRECTORY                   with lattice_tokenizer.json (a checkpoint), or tokenizer.model, or vocab.json
-//   and
-//                               merges.txt
-// Throws Error that says what was looked for. In a checkpoint the files must have the recorded hash.
+// Opens a tokenizer by its specification:
+//   bytes                256 bytes and one id for the end of text
+//   FILE.model           SentencePiece
+//   [NAME.]vocab.json    byte-level BPE, with [NAME.]merges.txt beside it
+//   DIRECTORY            with lattice_tokenizer.json (a checkpoint), or tokenizer.model, or vocab.json and
+//                        merges.txt
+// Throws Error that says what was tried. In a checkpoint the files must have the recorded hash.
 std::unique_ptr<Tokenizer> OpenTokenizer(const std::string& spec);
 
 // Writes the tokenizer's files and lattice_tokenizer.json into a directory that exists.

@@ -22,7 +22,7 @@ CharClass Search(uint32_t code) {
   return Contains(kNumbers, code) ? CharClass::kNumber : CharClass::kOther;
 }
 
-// Most text is Latin: a table instead of the search.
+// Characters below this are looked up in a table instead of by binary search, because most text is Latin.
 constexpr uint32_t kTableSize = 0x180;
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Strict UTF-8 decoding, with invalid and incomplete sequences told apart.
 #include "text/utf8.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ using Kind = Utf8Char::Kind;
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// What the first byte says: the length of the character and the limits of its second byte, which exclude
+// What the first byte of a character determines: its length, and the limits of its second byte, which exclude
 // overlong forms, surrogates and code points above U+10FFFF.
 struct Lead {
   size_t length;
@@ -31,7 +32,7 @@ Lead LeadOf(uint8_t byte) {
   return {0, 0, 0};
 }
 
-// Calls visit(char) for every character or wrong part.
+// Calls visit(char) for every character or invalid part.
 template <typename Visit>
 void ForEach(std::string_view text, Visit&& visit) {
   while (!text.empty()) {

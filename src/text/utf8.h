@@ -1,4 +1,4 @@
-// UTF-8 that may be wrong: what is a character, what is not, and what may become one with more bytes.
+// Decoding of possibly invalid UTF-8: valid characters, invalid bytes, and incomplete characters at the end.
 #ifndef LATTICE_TEXT_UTF8_H_
 #define LATTICE_TEXT_UTF8_H_
 
@@ -11,15 +11,15 @@ namespace lattice::text {
 struct Utf8Char {
   enum class Kind {
     kValid,
-    kInvalid,     // `length` bytes can never be part of a character (the maximal part that looked like one)
-    kIncomplete,  // the text ends inside what may be a character
+    kInvalid,     // `length` bytes cannot be part of a character (the longest prefix that looked like one)
+    kIncomplete,  // the text ends inside a possible character
   };
   Kind kind;
   char32_t code;  // when valid
   size_t length;  // bytes, at least 1
 };
 
-// What stands at the start of `text`, which must not be empty.
+// Decodes the start of `text`, which must not be empty.
 Utf8Char DecodeUtf8(std::string_view text);
 
 void AppendUtf8(char32_t code, std::string& out);
@@ -27,10 +27,10 @@ void AppendUtf8(char32_t code, std::string& out);
 // Bytes at the end of `text` that may be the start of a character: 0 to 3.
 size_t IncompleteTail(std::string_view text);
 
-// The text with every wrong part, an unfinished end included, replaced by U+FFFD.
+// The text with every invalid part, including an incomplete end, replaced by U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
 
-// Bytes that belong to no character.
+// The number of bytes that are not part of a valid character.
 size_t CountInvalidUtf8(std::string_view text);
 
 }  // namespace lattice::text

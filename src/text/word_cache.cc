@@ -1,3 +1,4 @@
+// A lock-free, insert-only hash table from words to their tokens.
 #include "text/word_cache.h"
 
 #include <functional>
