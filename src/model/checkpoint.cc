@@ -1,3 +1,4 @@
+// Reads, writes and checks config.json, and checks weight files against the config.
 #include "model/checkpoint.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kModelType = "lattice";
-// Fields that tools of the ecosystem read or add; they say nothing about the model's mathematics.
+// Fields that other tools read or add; they do not affect what the model computes.
 constexpr std::string_view kForeignFields[] = {
     "architectures", "model_type",   "torch_dtype",  "dtype",        "transformers_version",
     "_name_or_path", "bos_token_id", "eos_token_id", "pad_token_id", "auto_map"};
@@ -59,7 +60,7 @@ struct Expected {
   io::Dtype dtype;
 };
 
-// What the file of a model holds when its matrices are of `dtype`.
+// The tensors in the file of a model whose matrices are of `dtype`.
 std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io::Dtype dtype) {
   std::vector<Expected> expected;
   for (const TensorInfo& info : tensors) {

@@ -1,5 +1,5 @@
-// The files of a checkpoint directory that describe the model: config.json and model.safetensors. The format
-// is documented in docs/checkpoint-format.md.
+// The model files of a checkpoint directory: config.json and model.safetensors. docs/checkpoint-format.md
+// documents the format.
 #ifndef LATTICE_MODEL_CHECKPOINT_H_
 #define LATTICE_MODEL_CHECKPOINT_H_
 
@@ -13,27 +13,26 @@
 namespace lattice::model {
 
 inline constexpr std::string_view kConfigFile = "config.json";
-// Behind the name of an int8 matrix: the factors of its rows.
+// Appended to the name of an int8 matrix: the tensor of its row scales.
 inline constexpr std::string_view kScaleSuffix = ".scale";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
-// What training adds: its own state, and the checksums of the other files.
+// Added by training: its state, and the checksums of the other files.
 inline constexpr std::string_view kTrainerFile = "trainer.json";
 
-// Throws Error unless `checksum` is the one that trainer.json beside `file` records for it. Where there is no
-// trainer.json (a converted or foreign checkpoint), or it does not name the file, there is nothing to compare
-// with.
+// Throws Error unless `checksum` is the one recorded for `file` in the trainer.json beside it. Does nothing
+// if there is no trainer.json (a converted or foreign checkpoint), or it does not list the file.
 void CheckRecordedChecksum(const std::filesystem::path& file, uint64_t checksum);
 
-// The same for the checksum of the file as it is; reads it once.
+// Reads the file, computes its checksum and checks it in the same way.
 void VerifyChecksum(const std::filesystem::path& file);
 
-// config.json: the fields the ecosystem looks for, then every key of [model]. `torch_dtype` is the weights'
-// type as torch names it ("float32", "bfloat16").
+// The contents of config.json: the fields that other tools expect, then every key of [model]. `torch_dtype`
+// is torch's name of the weights' type ("float32", "bfloat16").
 std::string ModelToJson(const ModelConfig& config, std::string_view torch_dtype = "float32");
 
-// Reads it back and validates. Throws Error for another model_type, a key that is unknown (the file may be of
-// a newer version: ignoring it could change the model), a missing mixer, vocab_size, layers, width or heads,
-// and for values of the wrong type or out of range.
+// Parses and validates config.json. Throws Error for another model_type, an unknown key (the file may be of a
+// newer version, and ignoring the key could change the model), a missing mixer, vocab_size, layers, width or
+// heads, and for values of the wrong type or out of range.
 ModelConfig ModelFromJson(std::string_view json, std::string_view source);
 
 // The same from DIRECTORY/config.json.
@@ -43,9 +42,9 @@ ModelConfig ReadModelConfig(const std::filesystem::path& directory);
 std::string ConfigToJson(const Config& config);
 Config ConfigFromJson(std::string_view json, std::string_view source);
 
-// Throws Error unless the file holds exactly the tensors of ModelTensors(config), each of its shape and all
-// of one dtype among F32, BF16 and F16, or is an int8 checkpoint: matrices (TensorInfo::IsMatrix) I8 with
-// "<name>.scale" F32 [rows] beside them, all others F32. Returns the dtype of the matrices.
+// Throws Error unless the file holds exactly the tensors of ModelTensors(config), with their shapes. They
+// must all be F32, all BF16 or all F16; or, in an int8 checkpoint, matrices (TensorInfo::IsMatrix) are I8,
+// each with a tensor "<name>.scale" F32 [rows], and all others are F32. Returns the dtype of the matrices.
 io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file);
 
 }  // namespace lattice::model

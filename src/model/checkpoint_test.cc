@@ -68,7 +68,7 @@ TEST(Checkpoint, ForeignOrDamagedConfigsAreRefused) {
   EXPECT_TRUE(Says(message(start + R"(,"heads":1,"chunk":-5})"), {"at least 1"}));
 }
 
-// A weight file for `config` after `change` had its way with the list of tensors.
+// The error for a weight file of `config` whose list of tensors was modified by `change`.
 template <typename Change>
 std::string CheckError(const ModelConfig& config, Change&& change) {
   const io::TestDir dir;

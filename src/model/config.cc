@@ -1,3 +1,4 @@
+// Parses TOML configurations and overrides, and validates what single keys cannot.
 #include "model/config.h"
 
 #include <algorithm>
@@ -50,8 +51,8 @@ void ValidateRope(const ModelConfig& model) {
         ", got ", rotated);
 }
 
-// The file that `name` means: a path, a path in the project's tree such as configs/small.toml, or the name of
-// one that comes with the project, such as small. All but the first from any directory.
+// Resolves `name`: an existing path, a path in the project's tree such as configs/small.toml, or the name of
+// a configuration of the project, such as small. The last two work from any directory.
 fs::path FindConfig(const fs::path& name) {
   const auto is_file = [](const fs::path& path) { return fs::exists(path) && !fs::is_directory(path); };
   if (is_file(name)) return name;

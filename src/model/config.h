@@ -1,7 +1,8 @@
-// Everything a run can be told: what the model is, how it is trained, on what.
+// The configuration of a run: the model, its training and the data.
 //
-// A file of TOML with the sections [model], [train] and [data]; each key may be overridden by
-// "section.key=value". keys.cc has one line per key: it drives parsing, overriding, printing, help and JSON.
+// It is a TOML file with the sections [model], [train] and [data]; each key may be overridden by
+// "section.key=value". keys.cc has one line per key, which drives parsing, overriding, printing, help and
+// JSON.
 //
 // Letters used throughout: H heads, M slots, D head width, C model width.
 #ifndef LATTICE_MODEL_CONFIG_H_
@@ -18,7 +19,7 @@
 
 namespace lattice::model {
 
-// A larger file is no configuration.
+// Larger files are refused: they cannot be configurations.
 inline constexpr size_t kMaxConfigBytes = 1 << 20;
 
 enum class VectorNorm { kNone, kL2, kScale };
@@ -117,10 +118,11 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// Reads `path`, a file or the name of one of configs/, or else the defaults; applies `overrides`; validates.
+// Reads `path` (a file, the name of one in configs/, or empty for the defaults), applies `overrides` and
+// validates.
 Config LoadConfig(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
-// The same from text; not validated, so that overrides may still come. `source` is the name errors give it.
+// Parses a configuration. It is not validated, so that overrides may follow. `source` names it in errors.
 // Throws Error with source:line:column for an unknown section or key (naming the nearest), a value of the
 // wrong type and a value out of range.
 Config ParseConfig(std::string_view toml, std::string_view source);
@@ -128,12 +130,12 @@ Config ParseConfig(std::string_view toml, std::string_view source);
 // Applies one "section.key=value"; same errors.
 void Override(Config& config, std::string_view assignment);
 
-// What single keys cannot say: heads divide width, the mixer allows the options. Throws Error with what to
-// change.
+// Checks what involves several keys: heads divide width, the mixer supports the options. Throws Error that
+// says what to change.
 void Validate(const ModelConfig& model);
 void Validate(const Config& config);
 
-// All keys, one line each, with the key's help as a comment. Reads back to an equal config.
+// All keys as TOML, one line each, with the key's help as a comment. Parses back to an equal config.
 std::string ToToml(const Config& config);
 
 // A table of all keys with type, default and meaning, for --help.

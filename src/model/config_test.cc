@@ -141,7 +141,7 @@ TEST(Config, EveryKeyHasHelpAndAMemberOfItsOwn) {
     EXPECT_FALSE(key.help.empty());
     EXPECT_TRUE(Says(help, {"  " + name + " = "}));
     EXPECT_NO_THROW(CheckValue(key, key.get(defaults), "default"));
-    // Changing the key changes what it reads, and the config.
+    // Setting the key changes the config, and the value that is read back.
     Value other = key.get(defaults);
     if (key.type == KeyType::kBool) other = !std::get<bool>(other);
     if (key.type == KeyType::kInteger) other = std::get<int64_t>(other) + 1;
@@ -181,7 +181,7 @@ TEST(Config, PresetsAreFoundByNameAndFromAnyDirectory) {
   EXPECT_EQ(LoadConfig("configs/small.toml"), small);
   EXPECT_EQ(LoadConfig("small"), small);
   EXPECT_EQ(LoadConfig("small.toml"), small);
-  // A file of one's own comes first, and a directory of that name is none.
+  // A local file takes precedence; a directory of that name is ignored.
   std::filesystem::create_directory(elsewhere / "small");
   EXPECT_EQ(LoadConfig("small"), small);
   elsewhere.Put("110m", "[train]\nsteps = 3\n");

@@ -1,3 +1,4 @@
+// Counts the state of a sequence and the floating-point operations of a token.
 #include "model/cost.h"
 
 #include "base/checked.h"
@@ -61,8 +62,8 @@ Flops FlopsPerToken(const ModelConfig& config, int64_t context) {
   Flops flops;
   flops.weights = 2 * (counts.total - lookup);
   const int64_t cells = config.heads * config.Slots() * config.HeadDim();
-  // Position t of T attends to t tokens: (T + 1) / 2 on average, a product with keys and one with values
-  // each.
+  // Position t of T attends to t tokens, (T + 1) / 2 on average, with a product with the keys and one with
+  // the values for each.
   const int64_t per_block =
       memory.attention ? 2 * config.width * (context + 1) : memory.flops_per_cell * cells;
   flops.mixer = CheckedMul(config.layers, per_block, "arithmetic of a token");

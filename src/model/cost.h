@@ -1,4 +1,4 @@
-// What a model costs to run: the state of a sequence and the arithmetic of a token.
+// The cost of running a model: the size of a sequence's state and the operations per token.
 #ifndef LATTICE_MODEL_COST_H_
 #define LATTICE_MODEL_COST_H_
 
@@ -27,12 +27,13 @@ int64_t StateBytes(const ModelConfig& config, int64_t context);
 
 // Floating-point operations per token, averaged over a sequence of `context` tokens.
 struct Flops {
-  int64_t weights = 0;  // 2 per parameter, as the paper counts; an untied embedding is only looked up: 0
-  int64_t mixer =
-      0;  // on the state: flops_per_cell * H * M * D per block; attention 4 C times the mean position
+  // 2 per parameter, as the paper counts; 0 for an untied embedding, which is only looked up.
+  int64_t weights = 0;
+  // On the state: flops_per_cell * H * M * D per block; for attention 4 C times the mean position.
+  int64_t mixer = 0;
 
   int64_t Forward() const { return weights + mixer; }
-  // Forward and backward: three times the forward pass, 6 per parameter.
+  // Forward and backward: three times the forward pass, so 6 per parameter.
   int64_t Training() const { return 3 * Forward(); }
 };
 Flops FlopsPerToken(const ModelConfig& config, int64_t context);

@@ -1,3 +1,4 @@
+// Fills a tensor with its initial values.
 #include <algorithm>
 #include <cmath>
 

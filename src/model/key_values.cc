@@ -1,4 +1,4 @@
-// Checking and reading the values of keys.
+// Checks and parses the values of configuration keys.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,7 +18,7 @@ std::string Joined(std::span<const std::string_view> words) {
   return text;
 }
 
-// 0.5, but 3 and not 3.0 when the key counts.
+// A limit as text: 0.5, but 3 instead of 3.0 for an integer key.
 std::string LimitText(const Key& key, double limit) {
   return key.type == KeyType::kInteger ? std::to_string(static_cast<int64_t>(limit)) : io::FormatToml(limit);
 }
@@ -45,7 +45,7 @@ void CheckChoice(const Key& key, const std::string& word, std::string_view place
         key.hint);
 }
 
-// 1_000_000 as TOML writes it: digits may be grouped by single underscores.
+// Removes the single underscores that group digits in TOML, as in 1_000_000.
 std::string WithoutUnderscores(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

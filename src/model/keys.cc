@@ -1,3 +1,4 @@
+// The table of all configuration keys: section, name, type, limits, member and help, one line each.
 #include "model/keys.h"
 
 #include <limits>
@@ -91,7 +92,7 @@ struct Access<kMember> {
 };
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Counts that any machine could ever hold; keeps products of extents far from overflow.
+// An upper limit of sizes that no machine reaches; it keeps products of sizes far from overflow.
 constexpr double kMost = 1 << 24;
 constexpr double kMostTokens = 1e15;
 

@@ -24,12 +24,12 @@ struct Key {
   // Limits of integers and numbers, inclusive.
   double min;
   double max;
-  // The words a kChoice accepts; null for the other types.
+  // The words that a kChoice accepts; null for the other types.
   std::span<const std::string_view> (*choices)();
   // A kChoice is exchanged as text. `set` takes a value of the key's own type that has passed CheckValue().
   Value (*get)(const Config&);
   void (*set)(Config&, const Value&);
-  std::string_view hint = {};  // what to do about a word that is no choice
+  std::string_view hint = {};  // added to the error for a word that is not a choice
 };
 
 // All keys, section by section.
@@ -43,8 +43,8 @@ const Key* FindKey(std::string_view section, std::string_view name);
 void RequireSection(std::string_view section, std::string_view place);
 const Key& RequireKey(std::string_view section, std::string_view name, std::string_view place);
 
-// `value` as the key's own type (an integer is a number), or Error starting with `place`: type, range,
-// choice.
+// Converts `value` to the key's type (an integer may be a number). Throws Error starting with `place` for a
+// wrong type, range or choice.
 Value CheckValue(const Key& key, const Value& value, std::string_view place);
 
 // Text as typed on a command line, read as the key's type; same errors.

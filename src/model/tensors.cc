@@ -1,3 +1,4 @@
+// Lists every tensor of a model with its shape and initialisation.
 #include "model/tensors.h"
 
 #include <cmath>
@@ -12,7 +13,7 @@ namespace {
 constexpr bool kDecay = true, kNoDecay = false;
 constexpr Init kZero = {InitKind::kConstant, 0, 0};
 constexpr Init kOne = {InitKind::kConstant, 1, 0};
-// Mamba-2's: the decay rates start in [1, 16), the time steps in [0.001, 0.1).
+// Mamba-2's initialisation: decay rates in [1, 16), time steps in [0.001, 0.1).
 constexpr Init kDecayRates = {InitKind::kLogUniform, 1, 16};
 constexpr Init kTimeSteps = {InitKind::kInverseSoftplus, 1e-3, 1e-1};
 
@@ -42,7 +43,8 @@ class Builder {
 
  private:
   Init Matrix() const { return {InitKind::kNormal, config_.init_std, 0}; }
-  // Projections back into the residual stream: the stream's variance must not grow with the number of blocks.
+  // Projections into the residual stream are scaled down, so that its variance does not grow with the number
+  // of blocks.
   Init Residual() const {
     return {InitKind::kNormal, config_.init_std / std::sqrt(2.0 * static_cast<double>(config_.layers)), 0};
   }
@@ -94,8 +96,8 @@ class Builder {
     if (kind == StateInit::kAuto)
       kind = memory_.zeros == kernels::ZeroStart::kValid ? StateInit::kZeros : StateInit::kSphere;
     if (kind == StateInit::kSphere) return {InitKind::kSphere, 0, 0};
-    // LayerNorm takes out what all features share, so with one head nothing is read before something is
-    // written.
+    // All features are equal, and LayerNorm removes their mean: with one head, the output is zero until
+    // something has been written.
     if (kind == StateInit::kAligned)
       return {InitKind::kConstant, 1 / std::sqrt(static_cast<double>(config_.HeadDim())), 0};
     return kind == StateInit::kNormal ? Matrix() : kZero;
@@ -142,7 +144,7 @@ class Builder {
   const kernels::Memory& memory_;
   const int64_t width_;
   const int64_t heads_;
-  const int64_t slots_;  // of all heads
+  const int64_t slots_;  // of all heads together
   std::string prefix_;
   std::vector<TensorInfo> tensors_;
 };

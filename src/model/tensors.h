@@ -13,13 +13,13 @@
 
 namespace lattice::model {
 
-// The part of the model a tensor belongs to, for tables.
+// The part of the model that a tensor belongs to, for tables of parameter counts.
 enum class Part { kEmbedding, kPreConv, kMixer, kFeedForward, kNorm, kHead };
 std::string_view Name(Part part);
 
 enum class InitKind {
   kConstant,         // a
-  kNormal,           // mean 0, deviation a
+  kNormal,           // mean 0, standard deviation a
   kUniform,          // in [a, b)
   kLogUniform,       // log of a uniform value in [a, b)
   kInverseSoftplus,  // softplus^-1 of a value log-uniform in [a, b)
@@ -34,24 +34,24 @@ struct Init {
 
 struct TensorInfo {
   std::string name;
-  std::vector<int64_t>
-      shape;  // linear weights are [out, in], depthwise convolutions [channels, width], newest last
+  // Linear weights are [out, in]; depthwise convolutions are [channels, width], with the newest input last.
+  std::vector<int64_t> shape;
   Part part;
   bool decay;  // weight decay applies
   Init init;
 
   int64_t Elements() const;
-  // A projection or the embedding: what a token multiplies with and nearly all of a model's bytes. These are
-  // what an int8 checkpoint holds as integers; norms, biases, convolutions, gates and states stay float32.
+  // Whether it is a projection or the embedding, which make up nearly all of a model's bytes. An int8
+  // checkpoint holds these as integers; norms, biases, convolutions, gates and states stay float32.
   bool IsMatrix() const;
 };
 
-// All parameters in the order of the forward pass. A tied head has no tensor of its own. The config must be
-// valid and have a vocabulary; throws Error otherwise.
+// All parameters in the order of the forward pass. A tied head has no separate tensor. Throws Error unless
+// the config is valid and has a vocabulary.
 std::vector<TensorInfo> ModelTensors(const ModelConfig& config);
 
-// Initial values: a pure function of (seed, name, init, index), so models that share a tensor start it
-// equally whatever else they have. `out` has info.Elements() elements.
+// Writes the initial values, a pure function of (seed, name, init, index): models that share a tensor start
+// with the same values, whatever else they have. `out` has info.Elements() elements.
 void FillInit(const TensorInfo& info, uint64_t seed, std::span<float> out);
 
 struct ParameterCounts {

@@ -32,7 +32,7 @@ struct Published {
   int64_t count_340m;
 };
 
-// What the paper's FLOPs imply, to the last parameter.
+// The exact parameter counts that the paper's FLOPs imply.
 constexpr Published kPublished[] = {
     {"transformer", 84'953'856, 302'433'280},    {"lattice_dec", 85'931'040, 305'235'712},
     {"lattice_sim", 85'820'304, 304'842'112},    {"deltanet", 85'820'304, 304'842'112},
@@ -51,7 +51,8 @@ TEST(Tensors, CountsEqualThePapers) {
   }
 }
 
-// C, H, L = 128, 2, 3 as in configs/tiny.toml; what the other rules add to or take from a deltanet block.
+// C, H, L = 128, 2, 3 as in configs/tiny.toml: the parameters of the other memories relative to a deltanet
+// block.
 TEST(Tensors, CountsOfTheOtherMixers) {
   const auto count = [](std::string_view mixer) {
     ModelConfig config;
@@ -147,7 +148,7 @@ TEST(Tensors, NamesAreUniqueAndOnlyMatricesAndConvolutionsDecay) {
   }
 }
 
-// docs/checkpoint-format.md names every tensor there is, and none else.
+// docs/checkpoint-format.md lists exactly the tensors that exist.
 TEST(Tensors, AreTheDocumentedOnes) {
   std::set<std::string> expected, documented;
   for (const kernels::Memory& mixer : kernels::Memories()) {
