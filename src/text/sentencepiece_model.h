@@ -21,7 +21,7 @@ struct SentencePieceModel {
 
 // Throws Error that names `source` when the bytes are not a valid protocol buffer, and when they would make
 // the library access memory out of bounds: a damaged normalisation table (text/normalizer_table.h), pieces
-// that are empty, too long or contain NUL, scores that are NaN, too many user-defined symbols that are
+// that are empty, too long or contain NUL, scores that are not finite, too many user-defined symbols that are
 // prefixes of each other.
 SentencePieceModel InspectSentencePiece(std::string_view content, std::string_view source);
 

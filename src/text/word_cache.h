@@ -14,9 +14,9 @@
 namespace lattice::text {
 
 // An insert-only hash table: entries are never changed or removed, so threads read it without locks. (All
-// threads look up the same frequent words, which would contend for a lock.) Bounded: when all places of a word
-// are taken, it is not stored. The ids must depend on the word only, so that results do not depend on what was
-// cached before.
+// threads look up the same frequent words, which would contend for a lock.) Bounded: when all places of a
+// word are taken, it is not stored. The ids must depend on the word only, so that results do not depend on
+// what was cached before.
 class WordCache {
  public:
   WordCache() : places_(std::make_unique<std::atomic<Entry*>[]>(kPlaces)) {}
