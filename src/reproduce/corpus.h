@@ -1,4 +1,4 @@
-// The text an experiment reads, and what identifies it.
+// The text of an experiment, and its fingerprint.
 #ifndef LATTICE_REPRODUCE_CORPUS_H_
 #define LATTICE_REPRODUCE_CORPUS_H_
 
@@ -10,13 +10,13 @@ namespace lattice::reproduce {
 struct Corpus {
   std::filesystem::path train, valid;
   std::string fingerprint;  // of the names and contents of all files
-  // The same paths without the machine's own directories, for commands that others repeat:
+  // The same paths without this machine's directories, for commands that others can repeat:
   // DATA/books_train.txt
   std::string shown_train, shown_valid;
 };
 
-// In `directory`: <name>_train.txt and <name>_valid.txt, or else train and valid (a file .txt, or a directory
-// of them) for every name. Throws Error that says what was looked for.
+// Finds <name>_train.txt and <name>_valid.txt in `directory`, or else train and valid (a .txt file, or a
+// directory of them), which serve for every name. Throws Error that says what was tried.
 Corpus FindCorpus(const std::filesystem::path& directory, const std::string& name);
 
 }  // namespace lattice::reproduce

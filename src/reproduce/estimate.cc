@@ -1,3 +1,4 @@
+// Estimates the time of an experiment from the floating-point operations of its runs.
 #include "reproduce/estimate.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace lattice::reproduce {
 namespace {
 
-// Bytes and the end of text.
+// The byte tokenizer: 256 bytes and the end of text.
 constexpr int64_t kByteVocabulary = 257;
 
 model::Config ResolvedConfig(const Run& run) {
@@ -33,7 +34,8 @@ Settings WithoutRate(const Run& run) {
   return settings;
 }
 
-// All runs there will be: of those that wait for a learning rate, tuning makes some itself.
+// All runs of the plan. Some of those that wait for a learning rate will turn out to be tuning runs, and are
+// counted once.
 std::vector<Run> AllRuns(const Plan& plan) {
   std::vector<Run> runs = RunsOf(plan);
   std::set<Settings> tuned;

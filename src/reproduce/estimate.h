@@ -1,4 +1,4 @@
-// How long runs will take.
+// Estimates of how long runs will take.
 #ifndef LATTICE_REPRODUCE_ESTIMATE_H_
 #define LATTICE_REPRODUCE_ESTIMATE_H_
 
@@ -13,11 +13,11 @@ namespace lattice::reproduce {
 // Floating-point operations of a run: forward and backward of every token, as model/cost.h counts them.
 double RunFlops(const Run& run);
 
-// Operations per second that finished runs among `runs` reached, as a median; nothing when none is done.
+// The median of the operations per second of the finished runs among `runs`; nothing when none is done.
 std::optional<double> MeasuredRate(const RunStore& store, std::span<const Run> runs);
 
-// The plan in words: a line for each variant and for each group that is tuned, then the runs that are missing
-// and the time they take on `jobs` processes of `rate` operations per second each.
+// The plan as text: a line for each variant and each tuned group, then the missing runs and the time they
+// take on `jobs` processes of `rate` operations per second each.
 std::string PlanText(const Experiment& experiment, const Plan& plan, const RunStore& store, double rate,
                      int jobs);
 

@@ -1,3 +1,4 @@
+// Parses and checks the description of an experiment.
 #include "reproduce/experiment.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::string_view kPaperFile = "paper";
 
-// Typed access to an object of the file that refuses keys nobody reads.
+// Typed access to a JSON object of the file; Finish refuses keys that nobody has read.
 class Object {
  public:
   Object(const json& value, std::string source) : value_(value), source_(std::move(source)) {
@@ -37,7 +38,7 @@ class Object {
     return value_.contains(key) ? Cast<T>(key) : fallback;
   }
 
-  // After everything was read.
+  // Call after everything was read.
   void Finish() const {
     for (const auto& [key, unused] : value_.items())
       Check(known_.contains(key), source_, ": there is no key \"", key, "\"");

@@ -1,11 +1,11 @@
-// What an experiment is: memories compared (variants) over points of an axis, each with several seeds, at the
-// learning rate that a small grid found best. All of it comes from configs/reproduce/<name>.json:
+// An experiment compares memories (variants) at the points of an axis, each with several seeds, at the
+// learning rate that was best in a small grid. It is described by configs/reproduce/<name>.json:
 //
 //   title, source, note     text; source says where the paper has it
 //   tool                    train | tasks (train, then zero-shot tasks) | mqar
 //   corpus                  books | edu: which text of --data
-//   metric, higher          the figure of a run that is compared, and whether more is better
-//   x, y                    names of the axes; without x the figure has one row a variant
+//   metric, higher          the figure of a run that is compared, and whether higher is better
+//   x, y                    names of the axes; without x the figure has one row per variant
 //   relative_to             name of a variant: the figure shows how the others differ from it, in per cent
 //   variants                [{name, set, tune, points}]: settings, the group whose learning rate it shares,
 //                           the labels of the points it has (all when absent)
@@ -17,9 +17,9 @@
 //                           paper is the label of the same point at the paper's scale, rate_scale multiplies
 //                           the tuned learning rate
 //     variants              names, when not all
-//     tune_point            label of the point the rate is tuned at; tune_each: at every point for itself
+//     tune_point            label of the point where the rate is tuned; tune_each: at every point separately
 //     task_limit            items of each zero-shot task; 0: all
-//     jobs, threads         processes at a time and threads of each; 0: one a core, all cores
+//     jobs, threads         processes at a time and threads of each; 0: one per core, all cores
 #ifndef LATTICE_REPRODUCE_EXPERIMENT_H_
 #define LATTICE_REPRODUCE_EXPERIMENT_H_
 
@@ -40,12 +40,12 @@ struct Point {
   std::string label;
   double x = 0;
   std::vector<std::string> set;
-  std::string figure;  // of the run
+  std::string figure;  // replaces the metric
   std::string paper;   // label in the paper's table
   std::string panel;
   double rate_scale = 1;
 
-  // The label, behind its panel unless it begins with that.
+  // "PANEL, LABEL", or the label alone if it starts with the panel.
   std::string Name() const { return label.starts_with(panel) ? label : panel + ", " + label; }
 };
 
@@ -81,20 +81,20 @@ struct Experiment {
   bool tune_each = false;
   int64_t task_limit = 0;
   int jobs = 0, threads = 1;
-  std::map<std::string, double> paper_x;  // where the paper's own points are, by label
+  std::map<std::string, double> paper_x;  // x of the paper's own points, by label
 
-  // Whether `a` is the better figure. A figure that is no number is worse than every other.
+  // Whether `a` is the better figure. NaN is worse than every other figure.
   bool Better(double a, double b) const;
 };
 
 // The names of the experiments in `directory`, sorted.
 std::vector<std::string> ListExperiments(const std::filesystem::path& directory);
 
-// Throws Error that names the file and the key for what is missing, misspelt or of the wrong type.
+// Throws Error that names the file and the key when something is missing, misspelt or of the wrong type.
 Experiment ReadExperiment(const std::filesystem::path& directory, const std::string& name,
                           const std::string& scale);
 
-// "key=value" into `settings`, replacing what was there. Throws Error without "=".
+// Adds "key=value" to `settings`, replacing an earlier value. Throws Error without "=".
 void Assign(Settings& settings, const std::string& assignment);
 
 }  // namespace lattice::reproduce

@@ -1,3 +1,4 @@
+// Draws the figure of an experiment: curves, rows, or differences to one variant.
 #include "reproduce/figure.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ std::string Title(const Summary& summary) {
   return StrCat(summary.experiment->title, " (", summary.experiment->scale, " scale)");
 }
 
-// The colour of the memory that a variant is of.
+// The colour of a variant: that of its memory.
 size_t ColourOf(const Experiment& experiment, const Variant& variant) {
   Settings settings;
   for (const std::string& text : experiment.set) Assign(settings, text);
@@ -37,7 +38,7 @@ std::string OurTitle(const Experiment& experiment) {
                                       : StrCat("here, median of ", experiment.seeds.size(), " seeds");
 }
 
-// Points that have panels of their own are all shown; of others the last, where the paper has the average.
+// Points with panels are all shown; of others only the last, which is the average in the paper.
 size_t FirstShown(const Experiment& experiment) {
   return experiment.points.front().panel.empty() ? experiment.points.size() - 1 : 0;
 }
@@ -56,7 +57,7 @@ plot::Spread PaperSpread(const Row& row) {
   return {{*row.paper}, *row.paper, Fixed(*row.paper, 2)};
 }
 
-// Whether all values are parts of one.
+// Whether all values are between 0 and 1.
 bool IsPart(const Experiment& experiment) { return experiment.metric == "accuracy"; }
 
 plot::RowsPanel RowsAt(const Summary& summary, size_t point, const std::string& title,
@@ -79,7 +80,7 @@ std::string RowsFigure(const Summary& summary) {
   return plot::SvgRows(Title(summary), "", RowNames(experiment), panels);
 }
 
-// By how many per cent each seed differs from the same seed of the variant that others are compared with.
+// The difference of each seed, in per cent, from the same seed of the variant that others are compared with.
 plot::Spread Difference(const Experiment& experiment, const Row& row, const Row& base) {
   const auto percent = [](double value, double of) { return 100 * (value / of - 1); };
   plot::Spread out;
@@ -97,7 +98,7 @@ plot::Spread Difference(const Experiment& experiment, const Row& row, const Row&
   return out;
 }
 
-// A panel for each point: what differs by a per cent coincides on an axis that shows everything.
+// One panel for each point, because differences of a per cent would vanish on a common axis.
 std::string DifferencesFigure(const Summary& summary) {
   const Experiment& experiment = *summary.experiment;
   const auto base = static_cast<size_t>(
@@ -122,7 +123,7 @@ std::string DifferencesFigure(const Summary& summary) {
   return plot::SvgRows(Title(summary), key, RowNames(experiment), panels);
 }
 
-// One panel for each name that points give theirs, in order.
+// The distinct panel names of the points, in order.
 std::vector<std::string> PanelNames(const Experiment& experiment) {
   std::vector<std::string> names;
   for (const Point& point : experiment.points) {
@@ -131,7 +132,7 @@ std::vector<std::string> PanelNames(const Experiment& experiment) {
   return names;
 }
 
-// A wide range of x, all positive, is drawn logarithmically.
+// Whether the x axis is logarithmic: for a wide range of positive values.
 bool IsLog(const Experiment& experiment) {
   double low = 0, high = 0;
   for (const Point& point : experiment.points) {
@@ -162,7 +163,7 @@ plot::Panel OurPanel(const Summary& summary, const std::string& name) {
   return panel;
 }
 
-// All the paper's values of the variants here, at its own points.
+// The paper's values of these variants, at the paper's points.
 plot::Panel PaperPanel(const Summary& summary, const PaperTable& paper) {
   const Experiment& experiment = *summary.experiment;
   plot::Panel panel{.title = "in the paper",

@@ -1,5 +1,5 @@
-// figure.svg of an experiment: lines over its axis; or a row for each variant when there is no axis, one
-// point, or differences to one variant are asked for; the paper's beside it.
+// figure.svg of an experiment: curves over its axis; or a row for each variant, when there is no axis, only
+// one point, or differences to one variant are asked for. The paper's values are shown beside them.
 #ifndef LATTICE_REPRODUCE_FIGURE_H_
 #define LATTICE_REPRODUCE_FIGURE_H_
 

@@ -1,3 +1,5 @@
+// Turns an experiment into runs: first those that tune the learning rate, then all variants, points and
+// seeds.
 #include "reproduce/plan.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 namespace lattice::reproduce {
 namespace {
 
-// 0.006 and 6e-3 are the same setting.
+// A canonical text, because 0.006 and 6e-3 are the same setting.
 std::string RateText(double rate) { return nlohmann::json(rate).dump(); }
 
 class Planner {
@@ -33,7 +35,7 @@ class Planner {
   }
 
  private:
-  // The rate of the group that the variant shares at this point, tuned when it is the first of it.
+  // The learning rate of the variant's group at this point; plans the tuning of a new group.
   std::optional<double> Rate(Plan& plan, const Variant& variant, const Point& point) const {
     const std::string group = experiment_.tune_each ? StrCat(variant.tune, ", ", point.Name()) : variant.tune;
     for (const Tuning& tuning : plan.tuning) {

@@ -1,5 +1,5 @@
-// An experiment spelt out as runs. The name of a run is a hash of all that decides its result, so experiments
-// share runs, and nothing is ever computed twice.
+// Expands an experiment into runs. The id of a run is a hash of everything that determines its result, so
+// experiments share runs, and none is computed twice.
 #ifndef LATTICE_REPRODUCE_PLAN_H_
 #define LATTICE_REPRODUCE_PLAN_H_
 
@@ -24,7 +24,8 @@ struct Run {
 
   // The settings as "key=value".
   std::vector<std::string> Assignments() const;
-  // The model and its training. For mqar the two blocks it trains, with the tokens of all epochs.
+  // The configuration of model and training. For mqar: the two-block model, and steps for the tokens of all
+  // epochs.
   model::Config Config() const;
 };
 
@@ -35,27 +36,29 @@ struct Cell {
   std::vector<Run> runs;
 };
 
+// The search for the learning rate of one group of variants.
 struct Tuning {
   std::string group;
   std::vector<Run> runs;       // one for each rate
-  std::optional<double> best;  // known when all of them are done
+  std::optional<double> best;  // known once all of them are done
 };
 
 struct Plan {
   std::vector<Tuning> tuning;
-  std::vector<Cell> cells;   // those whose learning rate is known
-  std::vector<Run> waiting;  // runs whose learning rate is not, as if it were 0; none twice
+  std::vector<Cell> cells;   // the cells whose learning rate is known
+  std::vector<Run> waiting;  // runs whose learning rate is not known, with 0 in its place; without duplicates
 };
 
-// The figure of a run that is done, NaN when it diverged, nothing when it is not done.
+// The figure of a finished run, NaN if it diverged, nothing if it is not done.
 using FigureOf = std::function<std::optional<double>(const Run&, const std::string& figure)>;
 
-// `corpus` is the fingerprint of the text, `overrides` come after the scale's settings and before the
-// variant's. Throws Error for settings the tool does not take.
+// `corpus` is the fingerprint of the text. `overrides` apply after the scale's settings and before the
+// variant's. Throws Error for settings that the tool does not have.
 Plan MakePlan(const Experiment& experiment, const std::string& corpus, std::span<const std::string> overrides,
               const FigureOf& figure);
 
-// The runs to do in this order, none twice: tuning, then all variants of the first seed, of the second, ...
+// The runs in the order they are to be done, without duplicates: tuning, then all variants with the first
+// seed, with the second, ...
 std::vector<Run> RunsOf(const Plan& plan);
 
 }  // namespace lattice::reproduce

@@ -1,4 +1,4 @@
-// Where a figure comes from.
+// The provenance of results: source revision and machine.
 #ifndef LATTICE_REPRODUCE_PROVENANCE_H_
 #define LATTICE_REPRODUCE_PROVENANCE_H_
 
@@ -6,8 +6,8 @@
 
 namespace lattice::reproduce {
 
-// The commit this program was built from, with "+changes" when the sources differed from it; "unknown" when
-// they were no checkout.
+// The commit that this program was built from, with "+changes" if the sources differed from it; "unknown" if
+// they were not a checkout.
 std::string Commit();
 
 // Such as "Intel(R) Xeon(R) Platinum, 2 cores, avx512".

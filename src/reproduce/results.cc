@@ -1,3 +1,4 @@
+// Writes results.json, table.md, figure.svg and report.html of an experiment.
 #include "reproduce/results.h"
 
 #include "base/error.h"

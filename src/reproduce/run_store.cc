@@ -1,3 +1,4 @@
+// Stores the results of finished runs, and builds the commands that make a run.
 #include "reproduce/run_store.h"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ double Median(std::vector<double> values) {
   return n == 0 ? 0 : (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-// Of the lines after the first quarter: the first steps also pay for allocations.
+// The tokens per second, without the first quarter of the lines: the first steps include allocations.
 double Speed(const runs::RunMetrics& metrics) {
   const runs::Series& all = metrics.Get("tokens_per_s");
   std::vector<double> rates;
@@ -73,7 +74,7 @@ json TrainFigures(const fs::path& run, int64_t steps) {
           {"seconds", Last(metrics, "elapsed")}};
 }
 
-// "piqa" -> {"acc": ..} becomes "piqa.acc"; what the paper averages is their mean.
+// Adds the figures of the zero-shot tasks: "piqa" -> {"acc": ..} becomes "piqa.acc".
 void AddTaskFigures(const fs::path& report, json& figures) {
   const json all = io::ReadJson(report);
   for (const auto& [task, result] : all.at("results").items()) {
@@ -83,7 +84,7 @@ void AddTaskFigures(const fs::path& report, json& figures) {
   }
 }
 
-// The seven columns of the paper's table.
+// Adds the mean of the seven columns of the paper's table.
 void AddAverage(json& figures) {
   double sum = 0;
   for (const char* key : {"piqa.acc", "hellaswag.acc_norm", "winogrande.acc", "arc_easy.acc",

@@ -1,4 +1,5 @@
-// The results of runs in a directory: OUT/runs/<id>.json once a run is done, OUT/work/<id> while it is not.
+// The results of runs in a directory: OUT/runs/<id>.json for a finished run, OUT/work/<id> for an unfinished
+// one.
 #ifndef LATTICE_REPRODUCE_RUN_STORE_H_
 #define LATTICE_REPRODUCE_RUN_STORE_H_
 
@@ -13,7 +14,7 @@
 
 namespace lattice::reproduce {
 
-// A process to start: its arguments after the program, and the file its standard output goes to.
+// A process to start: its arguments after the program, and the file for its standard output.
 struct Command {
   std::vector<std::string> args;
   std::filesystem::path output;
@@ -32,20 +33,21 @@ class RunStore {
   explicit RunStore(StoreOptions options) : options_(std::move(options)) {}
 
   bool IsDone(const Run& run) const;
-  // What is in runs/<id>.json. Throws Error when the run is not done or the file is damaged.
+  // The contents of runs/<id>.json. Throws Error when the run is not done or the file is damaged.
   nlohmann::json Result(const Run& run) const;
   // For MakePlan().
   std::optional<double> Figure(const Run& run, const std::string& figure) const;
 
-  // What makes the run, one after the other, going on where it was interrupted.
+  // The commands that make the run, in order; they resume an interrupted run.
   std::vector<Command> Commands(const Run& run) const;
-  // The first of them as others can repeat it, without this machine's paths.
+  // The first of them without this machine's paths, so that others can repeat it.
   std::string ShownCommand(const Run& run) const;
-  // Directory of the unfinished run.
+  // The directory of the unfinished run.
   std::filesystem::path Work(const Run& run) const;
 
-  // Reads what the commands left, writes runs/<id>.json and removes the work. `diverged` is the message of a
-  // run whose loss did not stay finite, empty for a whole one. Throws Error when a figure is missing.
+  // Reads the output of the commands, writes runs/<id>.json and removes the work directory. `diverged` is the
+  // error message of a run whose loss became not finite, otherwise empty. Throws Error when a figure is
+  // missing.
   void Finish(const Run& run, const std::string& diverged) const;
 
   const StoreOptions& options() const { return options_; }

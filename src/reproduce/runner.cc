@@ -1,3 +1,5 @@
+// A scheduler of child processes: starts the commands of each run, several runs at a time, and handles
+// signals and failures.
 #include "reproduce/runner.h"
 
 #include <fcntl.h>
@@ -22,24 +24,24 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
-// What the trainer and mqar say of a loss that is no number.
+// Occurs in the errors of the trainer and of mqar about a loss that is not finite.
 constexpr std::string_view kNotFinite = "not finite";
 
 struct Child {
   const Run* run = nullptr;
   std::vector<Command> commands;
-  size_t next = 0;  // the command after the one that runs
+  size_t next = 0;  // index of the command after the running one
   pid_t pid = -1;
   Clock::time_point began = Clock::now();
 };
 
 fs::path ErrorFile(const RunStore& store, const Run& run) { return store.Work(run) / "errors.txt"; }
 
-// Only calls that are safe between fork and exec.
-[[noreturn]] void Become(char* const* args, int output, int errors, pid_t parent) {
+// The child's side of fork, up to exec: uses only async-signal-safe calls.
+[[noreturn]] void ExecChild(char* const* args, int output, int errors, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
-  // Ctrl-C reaches the whole process group; the parent hands it on once, as SIGTERM.
+  // Ctrl-C reaches the whole process group; children block it, and get a single SIGTERM from the parent.
   sigset_t interrupts;
   sigemptyset(&interrupts);
   sigaddset(&interrupts, SIGINT);
@@ -64,7 +66,7 @@ pid_t Start(const Command& command, const fs::path& error_file) {
   for (std::string& word : words) args.push_back(word.data());
   args.push_back(nullptr);
   const pid_t parent = ::getpid(), pid = ::fork();
-  if (pid == 0) Become(args.data(), output, errors, parent);
+  if (pid == 0) ExecChild(args.data(), output, errors, parent);
   ::close(output);
   ::close(errors);
   Check(pid > 0, "[reproduce] cannot start a process: ", SystemReason(errno));

@@ -1,4 +1,4 @@
-// Makes runs by child processes of this very program, several at a time.
+// Executes runs as child processes of this program, several at a time.
 #ifndef LATTICE_REPRODUCE_RUNNER_H_
 #define LATTICE_REPRODUCE_RUNNER_H_
 
@@ -14,13 +14,14 @@ enum class Outcome { kDone, kStopped, kFailed };
 
 struct RunnerOptions {
   int jobs = 1;
-  std::function<bool()> stop;                      // asked several times a second
+  std::function<bool()> stop;                      // polled several times a second
   std::function<void(const std::string&)> report;  // a line of progress
 };
 
-// Makes all runs that are not done. When `stop` says so, the children get SIGTERM, save and end, and the same
-// call goes on later; they also end when this process dies. A run whose loss did not stay finite counts as
-// done and diverged; any other failure is reported, the rest still runs, and the outcome is kFailed.
+// Executes all runs that are not done. When `stop` returns true, the children get SIGTERM, save and end, and
+// the same call resumes them later; they also end when this process dies. A run whose loss became not finite
+// counts as done and diverged. Any other failure is reported, the other runs continue, and the outcome is
+// kFailed.
 Outcome MakeRuns(const RunStore& store, const std::vector<Run>& runs, const RunnerOptions& options);
 
 }  // namespace lattice::reproduce

@@ -1,3 +1,4 @@
+// Parses results.json back into a summary.
 #include "reproduce/stored_summary.h"
 
 #include <algorithm>
@@ -13,9 +14,9 @@ using nlohmann::json;
 
 double NumberOf(const json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
 
-// Where the one that is called so stands.
+// The index of the element with that name; throws Error when there is none.
 template <typename List, typename NameOf>
-size_t PlaceOf(const List& list, const std::string& name, const char* what, const NameOf& name_of) {
+size_t IndexOf(const List& list, const std::string& name, const char* what, const NameOf& name_of) {
   const auto at =
       std::find_if(list.begin(), list.end(), [&](const auto& one) { return name_of(one) == name; });
   Check(at != list.end(), "[reproduce] results.json has the ", what, " \"", name,
@@ -25,10 +26,10 @@ size_t PlaceOf(const List& list, const std::string& name, const char* what, cons
 
 Row ReadRow(const json& stored, const Experiment& experiment, const PaperTable& paper) {
   Row row;
-  row.variant = PlaceOf(experiment.variants, stored.at("variant"), "variant",
+  row.variant = IndexOf(experiment.variants, stored.at("variant"), "variant",
                         [](const Variant& variant) { return variant.name; });
   row.point =
-      PlaceOf(experiment.points, stored.at("point"), "point", [](const Point& point) { return point.label; });
+      IndexOf(experiment.points, stored.at("point"), "point", [](const Point& point) { return point.label; });
   row.rate = stored.at("rate");
   row.paper = paper.Value(experiment.name, stored.at("variant"), experiment.points[row.point].paper);
   for (const json& run : stored.at("runs")) {
@@ -45,7 +46,8 @@ TunedRate ReadTuned(const json& stored) {
   TunedRate out{stored.at("group"), {}, std::nullopt};
   if (!stored.at("best").is_null()) out.best = stored.at("best").get<double>();
   for (const json& rate : stored.at("rates")) {
-    // Without a value the run diverged, or is not done when the best rate is not known either.
+    // A missing value means that the run diverged or, if the best rate is not known either, that it is not
+    // done.
     const bool done = out.best || !rate.at("value").is_null();
     out.figures.emplace_back(rate.at("rate").get<double>(),
                              done ? std::optional(NumberOf(rate.at("value"))) : std::nullopt);

@@ -1,3 +1,4 @@
+// Medians, spreads and verdicts over the results of an experiment.
 #include "reproduce/summary.h"
 
 #include <algorithm>
@@ -95,7 +96,7 @@ TunedRate Tuned(const Experiment& experiment, const Tuning& tuning, const RunSto
   return out;
 }
 
-// JSON has no NaN; a run that diverged is null.
+// JSON has no NaN, so the value of a diverged run is null.
 ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
 
 ordered_json RunJson(const json& result, double value) {

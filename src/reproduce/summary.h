@@ -1,5 +1,5 @@
-// What the runs of an experiment say together: medians with their spread, the paper's values beside them, and
-// whether the paper's claims hold.
+// The summary of an experiment's runs: medians with their spread, the paper's values beside them, and whether
+// the paper's claims hold.
 #ifndef LATTICE_REPRODUCE_SUMMARY_H_
 #define LATTICE_REPRODUCE_SUMMARY_H_
 
@@ -14,7 +14,7 @@
 
 namespace lattice::reproduce {
 
-// The values in the paper's source, from configs/reproduce/paper.json: experiment -> variant -> point.
+// The paper's values, from configs/reproduce/paper.json: experiment -> variant -> point.
 class PaperTable {
  public:
   explicit PaperTable(const std::filesystem::path& file);
@@ -25,13 +25,13 @@ class PaperTable {
   nlohmann::json values_;
 };
 
-// The middle of the values; one that diverged counts as the worst, as infinity does.
+// The median; a diverged run counts as the worst value.
 double MedianOf(const Experiment& experiment, std::vector<double> values);
 
 struct Row {
   size_t variant = 0, point = 0;
   double rate = 0;
-  std::vector<nlohmann::json> results;  // of the seeds that are done
+  std::vector<nlohmann::json> results;  // of the finished seeds
   std::vector<double> values;           // their figures; NaN: diverged
   double median = 0, low = 0, high = 0;
   std::optional<double> paper;
@@ -58,8 +58,8 @@ struct Summary {
   std::vector<Row> rows;  // with at least one result
   std::vector<TunedRate> tuning;
   std::vector<Verdict> verdicts;
-  size_t runs = 0, wanted = 0;  // of the rows: done, and in all
-  std::string command;          // that makes all of it
+  size_t runs = 0, wanted = 0;  // runs of the rows: done, and in total
+  std::string command;          // the command that reproduces everything
 
   const Variant& VariantOf(const Row& row) const { return experiment->variants[row.variant]; }
   const Point& PointOf(const Row& row) const { return experiment->points[row.point]; }
@@ -71,10 +71,10 @@ struct Summary {
 Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore& store,
                   const PaperTable& paper, const std::string& command);
 
-// Fills in the statistics of the rows and the verdicts.
+// Computes the statistics of the rows and the verdicts.
 void Conclude(Summary& summary, const PaperTable& paper);
 
-// All of it, with the settings, commit, processor and command of every run.
+// The summary as JSON, with the settings, commit, processor and command of every run.
 nlohmann::ordered_json ToJson(const Summary& summary);
 
 }  // namespace lattice::reproduce

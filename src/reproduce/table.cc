@@ -1,3 +1,4 @@
+// Formats a summary as tables.
 #include "reproduce/table.h"
 
 #include <cmath>

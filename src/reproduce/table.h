@@ -1,4 +1,4 @@
-// table.md and report.html of an experiment.
+// The tables of table.md and report.html.
 #ifndef LATTICE_REPRODUCE_TABLE_H_
 #define LATTICE_REPRODUCE_TABLE_H_
 
@@ -10,11 +10,11 @@
 
 namespace lattice::reproduce {
 
-// Cells of text; the first row is the heading.
+// A table of text cells; the first row is the heading.
 using Grid = std::vector<std::vector<std::string>>;
 
-// A row for each variant: with an axis a column for each point, else median, spread, seeds, learning rate,
-// parameters and the paper's value.
+// A row for each variant. With several points there is a column for each; else the columns are median,
+// spread, seeds, learning rate, parameters and the paper's value.
 Grid ResultGrid(const Summary& summary);
 Grid VerdictGrid(const Summary& summary);
 // What its findings mean.
@@ -25,10 +25,10 @@ Grid TuningGrid(const Summary& summary);
 
 struct Fact {
   std::string name, text;
-  bool code = false;  // a command or a file's name
+  bool code = false;  // a command or a file name
 };
 
-// Where the figures come from: command, commits, processors, runs.
+// The provenance of the results: command, commits, processors, runs.
 std::vector<Fact> Provenance(const Summary& summary);
 
 std::string TableMarkdown(const Summary& summary);
