@@ -1,4 +1,4 @@
-// What the subcommands of `lattice` share. Each has a file of its own with a function that adds it to the
+// The interface of the subcommands of `lattice`. Each is one file with a function that adds it to the
 // program.
 #ifndef LATTICE_CLI_COMMAND_H_
 #define LATTICE_CLI_COMMAND_H_
@@ -14,7 +14,7 @@ class App;
 
 namespace lattice::cli {
 
-// The program was called wrongly: exit code 2. Every other Error is 1.
+// The command line is wrong: exit code 2. For every other Error it is 1.
 class UsageError : public Error {
  public:
   using Error::Error;
@@ -30,11 +30,12 @@ auto AsUsage(Action&& action) {
   }
 }
 
-// Set by the subcommand that was chosen; runs after the whole command line has been read. Returns the exit
+// The action of the chosen subcommand, run after the whole command line has been parsed. Returns the exit
 // code.
 using Chosen = std::function<int()>;
 
-// The option --plugin of a command that opens or trains models; LoadPlugins loads what it was given.
+// AddPlugins adds the option --plugin, for commands that open or train models; LoadPlugins loads the plug-ins
+// that were named.
 void AddPlugins(CLI::App& command);
 void LoadPlugins();
 

@@ -1,3 +1,4 @@
+// `lattice convert`: writes a checkpoint in another weight format.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>

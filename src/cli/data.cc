@@ -1,3 +1,4 @@
+// `lattice data`: packs a corpus into token shards, or checks shards.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -26,7 +27,7 @@ struct PackArguments {
 
 data::PackProgress PackWithBar(const data::PackOptions& options, const text::Tokenizer& tokenizer) {
   ProgressBar bar("packing");
-  int64_t earlier = -1;  // an interrupted packing did these
+  int64_t earlier = -1;  // bytes of text packed by an interrupted call, which do not count for the speed
   return data::Pack(options, tokenizer, [&](const data::PackProgress& now) {
     if (earlier < 0) earlier = now.text_bytes;
     bar.Show(now.input_bytes, now.total_input_bytes, [&](double seconds) {

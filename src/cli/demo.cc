@@ -1,3 +1,5 @@
+// `lattice demo`: shows a memory recall, then trains a small model, optionally beside other memories of equal
+// size.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -71,7 +73,7 @@ void ShowSample(const fs::path& run, int64_t tokens) {
   std::cout << "\n";
 }
 
-// The SwiGLU's width that brings `config` nearest to `parameters`.
+// Sets the width of the SwiGLU so that the model has as nearly as possible `parameters` parameters.
 model::ModelConfig WithParameters(model::ModelConfig config, int64_t parameters) {
   config.vocab_size = 257;
   const auto distance = [&](int64_t hidden) {
@@ -91,7 +93,7 @@ struct Contestant {
   train::TrainResult result;
 };
 
-// Another mixer with as many parameters and as much time in steps.
+// Trains another mixer with the same number of parameters and the same time spent in steps.
 Contestant Compete(const DemoFlags& options, const std::string& mixer, const train::TrainResult& lattice) {
   model::Config config = DemoConfig(options.quick);
   config.model.mixer = mixer;

@@ -1,3 +1,4 @@
+// The recall part of the demo: writes random pairs into one memory, and measures what it recalls.
 #include "cli/demo_recall.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 constexpr int64_t kSlots = 64;
 constexpr int64_t kWidth = 64;
 
-using Vectors = std::vector<float>;  // rows of equal width, one after the other
+using Vectors = std::vector<float>;  // a matrix, row by row
 using State = std::vector<float, AlignedAllocator<float>>;
 
 enum Stream : uint64_t { kKeys, kValues, kOrder };
@@ -35,7 +36,7 @@ Vectors UnitVectors(int64_t count, int64_t width, uint64_t seed, Stream stream) 
   return rows;
 }
 
-// Pairs to be written, and one row of keys and values for each.
+// Pairs to write: a row of keys and a row of values for each.
 struct Pairs {
   Vectors keys, values;
 
@@ -60,7 +61,7 @@ class Memory {
     rule_.forward()(in.steps.ProblemOf(0, state_.data(), &all), 0, 1);
   }
 
-  // Writes the pairs one by one and tells the observer.
+  // Writes the pairs one by one and calls the observer for each.
   void Write(const Pairs& pairs, runtime::StepObserver& observer) {
     const Inputs in(*this, pairs);
     ThreadPool threads(1);
@@ -108,7 +109,7 @@ class Memory {
   State state_;
 };
 
-// Index of the row of `values` with the largest product with `read`.
+// The index of the row of `values` with the largest dot product with `read`.
 int64_t Nearest(const Vectors& values, const std::array<float, kWidth>& read) {
   int64_t best = 0;
   float highest = -INFINITY;
@@ -122,7 +123,7 @@ int64_t Nearest(const Vectors& values, const std::array<float, kWidth>& read) {
   return best;
 }
 
-// Keys recalled in one trial.
+// The number of keys recalled in one trial.
 int64_t Trial(const std::string& mixer, const RecallTask& task, uint64_t seed) {
   const Vectors keys = UnitVectors(task.pairs, kSlots, seed, kKeys);
   const Vectors values = UnitVectors(task.pairs * task.writes, kWidth, seed, kValues);

@@ -1,9 +1,10 @@
-// The first part of the demo: what a memory is. Pairs of a key and a value are written into a state of fixed
-// size and read back. Needs no torch and no training.
+// The first part of the demo shows what a memory is: pairs of a key and a value are written into a state of
+// fixed size and read back. Needs no torch and no training.
 //
-// Everywhere a head of 64 slots of width 64 and random unit keys and values. Lattice starts with all slots
-// alike (model.state_init=aligned), the other memories from zeros. What is read loses its mean, as by the
-// LayerNorm behind every memory of a model, and with it the direction that the slots started from.
+// All experiments use one head of 64 slots of width 64, and random unit keys and values. Lattice starts with
+// all slots equal (model.state_init=aligned), the other memories from zeros. The mean is subtracted from what
+// is read, as by the LayerNorm after every memory of a model; this removes the direction that the slots
+// started from.
 #ifndef LATTICE_CLI_DEMO_RECALL_H_
 #define LATTICE_CLI_DEMO_RECALL_H_
 
@@ -17,15 +18,16 @@ namespace lattice::cli {
 struct RecallTask {
   int64_t pairs = 16;
   int64_t writes = 1;  // how often each key gets a new value; the last one counts
-  double gate = 1;     // write gate, where the memory has one
+  double gate = 1;     // value of the write gate, if the memory has one
   int64_t trials = 8;
   uint64_t seed = 0;
 };
 
-// Part of the keys whose reading is nearest to their own last value among all values written.
+// The fraction of keys for which the value that is read is nearest to their own last value, among all values
+// written.
 double Recall(const std::string& mixer, const RecallTask& task);
 
-// What comes after some pairs have been written.
+// What is written after some pairs.
 enum class Offer { kLastPair, kEarlierPair, kNewValue, kNewPair };
 
 struct Change {
@@ -33,11 +35,11 @@ struct Change {
   std::optional<double> novelty;  // the same
 };
 
-// What a token that brings the offer does to a memory that holds `pairs` pairs, the gate fully open.
+// What writing the offer does to a memory that holds `pairs` pairs, with the gate fully open.
 Change ChangeBy(const std::string& mixer, Offer offer, int64_t pairs = 32, int64_t trials = 8,
                 uint64_t seed = 0);
 
-// Two tables of Lattice, DeltaNet and linear attention: what they recall, and what changes them.
+// Prints two tables for Lattice, DeltaNet and linear attention: what they recall, and what changes them.
 void ShowMemory(std::ostream& out);
 
 }  // namespace lattice::cli

@@ -14,13 +14,13 @@ constexpr const char* kLinear = "linear_attention";
 class DemoOfSeed : public ::testing::TestWithParam<uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, DemoOfSeed, ::testing::Values(0, 100, 200));
 
-// What the first table shows and says does not hang on its seed.
+// What the first table shows and claims does not depend on its seed.
 TEST_P(DemoOfSeed, TheTableOfRecallShowsWhatItClaims) {
   const auto recall = [](const char* mixer, int64_t pairs, int64_t writes, double gate = 1) {
     return Recall(mixer, {.pairs = pairs, .writes = writes, .gate = gate, .seed = GetParam()});
   };
   for (const char* mixer : {kLattice, kDelta, kLinear}) EXPECT_GT(recall(mixer, 16, 1), 0.98) << mixer;
-  // More keys than there is room for: Lattice holds more of them than DeltaNet, gates open.
+  // With more keys than slots and open gates, Lattice recalls more of them than DeltaNet.
   for (const int64_t writes : {1, 4}) {
     EXPECT_GT(recall(kLattice, 64, writes), recall(kDelta, 64, writes) - 0.01) << writes;
     EXPECT_GT(recall(kLattice, 96, writes), recall(kDelta, 96, writes)) << writes;
@@ -29,7 +29,7 @@ TEST_P(DemoOfSeed, TheTableOfRecallShowsWhatItClaims) {
   EXPECT_GT(recall(kLinear, 96, 1), recall(kLattice, 96, 1));
   EXPECT_LT(recall(kLinear, 32, 4), 0.4);
   EXPECT_GT(recall(kLattice, 32, 4), 0.95);
-  // With gates half open it is DeltaNet that holds more of what is replaced: the table says so.
+  // With gates half open, DeltaNet recalls more of what is replaced, as the table says.
   EXPECT_GT(recall(kDelta, 96, 4, 0.5), recall(kLattice, 96, 4, 0.5));
 }
 
@@ -44,13 +44,13 @@ TEST_P(DemoOfSeed, TheTableOfChangesShowsWhatItClaims) {
     EXPECT_LT(early, 0.7 * change(mixer, Offer::kNewValue).write) << mixer;
     EXPECT_LT(early, 0.7 * change(mixer, Offer::kNewPair).write) << mixer;
   }
-  // Linear attention writes what it has as readily as what is new.
+  // Linear attention writes a known pair as strongly as a new one.
   EXPECT_NEAR(change(kLinear, Offer::kLastPair).write, change(kLinear, Offer::kNewPair).write, 0.02);
   EXPECT_LT(*change(kLattice, Offer::kLastPair).novelty, *change(kLattice, Offer::kNewValue).novelty - 0.1);
   EXPECT_FALSE(change(kDelta, Offer::kNewPair).novelty.has_value());
 }
 
-// The columns stand under their names.
+// The columns are aligned with their headings.
 TEST(Demo, TablesAreAligned) {
   std::ostringstream out;
   ShowMemory(out);

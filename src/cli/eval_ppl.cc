@@ -1,3 +1,4 @@
+// `lattice eval ppl`: perplexity and bits per byte, by context length.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iomanip>
@@ -61,7 +62,7 @@ std::vector<int32_t> ReadText(const EvalPplFlags& options, const text::Tokenizer
   return tokens;
 }
 
-// The contexts that fit, ascending; the others are reported.
+// The contexts that are not longer than the text, ascending; the others are reported.
 std::vector<int64_t> FittingContexts(const EvalPplFlags& options, int64_t tokens) {
   std::vector<int64_t> contexts = options.contexts;
   std::sort(contexts.begin(), contexts.end());
@@ -127,7 +128,7 @@ int EvalPpl(const EvalPplFlags& options) {
   const std::vector<int32_t> tokens =
       shards ? ReadShards(options, *model.tokenizer) : ReadText(options, *model.tokenizer);
   std::vector<int64_t> contexts = FittingContexts(options, static_cast<int64_t>(tokens.size()));
-  // All contexts predict the same tokens, so that the figures compare.
+  // All contexts predict the same tokens, so that the figures are comparable.
   std::span<const int32_t> used = tokens;
   const int64_t longest = contexts.back();
   if (options.carried()) {

@@ -1,3 +1,4 @@
+// `lattice eval tasks`: zero-shot tasks.
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
@@ -39,7 +40,7 @@ struct Job {
   eval::TaskFilter filter;
 };
 
-// Unknown names are wrong use, before anything is computed.
+// Unknown names are refused as usage errors before anything is computed.
 std::vector<Job> ChooseTasks(const EvalTasksFlags& options) {
   std::vector<Job> jobs;
   const auto add = [&](const eval::TaskInfo& task) {
@@ -63,7 +64,7 @@ std::vector<Job> ChooseTasks(const EvalTasksFlags& options) {
   return jobs;
 }
 
-// auto: models of this project read texts without a first token of their own; those of LLaMA's kind have one.
+// For "auto": models of this project are trained without a beginning-of-text token, LLaMA models with one.
 bool AddsBos(const EvalTasksFlags& options, const OpenedModel& model) {
   if (options.add_bos != "auto") return options.add_bos == "true";
   return model.foreign && model.tokenizer->special().bos >= 0;
@@ -107,8 +108,7 @@ void PrintTable(const nlohmann::ordered_json& results) {
   }
 }
 
-// Runs the tasks one after the other; a task that cannot be run is reported and does not keep the others from
-// theirs.
+// Runs the tasks one after the other; a task that fails is reported, and the others still run.
 class TaskRunner {
  public:
   TaskRunner(const EvalTasksFlags& options, const OpenedModel& model)
@@ -164,7 +164,7 @@ class TaskRunner {
     how.progress = [&](int64_t done, int64_t total) { bar.Show(done, total); };
     if (dump_ != nullptr) {
       how.dump = [&](const nlohmann::ordered_json& line) {
-        // Texts that are not UTF-8 must not lose the line.
+        // Invalid UTF-8 is replaced, so that the line is not lost.
         dump_->Write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
       };
     }

@@ -1,3 +1,4 @@
+// `lattice generate`: continues a text with a trained model.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,8 +25,8 @@ struct GenerateFlags {
 
 std::string ReadAll(std::istream& input) { return {std::istreambuf_iterator<char>(input), {}}; }
 
-// On stderr, so that stdout is what the model wrote and nothing else. In a terminal the text goes on behind
-// it.
+// Prints the prompt to stderr, so that stdout has nothing but the model's text. On a terminal that text
+// continues on the same line.
 void ShowPrompt(const std::string& prompt) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const bool goes_on = terminal && ::isatty(STDOUT_FILENO) != 0;

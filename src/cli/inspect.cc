@@ -1,3 +1,4 @@
+// `lattice inspect`: parameters, state sizes and operations of a model or a configuration.
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>

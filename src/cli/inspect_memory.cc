@@ -1,3 +1,4 @@
+// `lattice inspect --text`: what the tokens of a text do to the memories of a model.
 #include "cli/inspect_memory.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ std::vector<std::string> Pieces(const text::Tokenizer& tokenizer, std::span<cons
   return pieces;
 }
 
-// A dash where the memory has no such figure.
+// The figure as text, or a dash if it is not defined for this memory.
 std::string Shown(std::optional<double> figure, int digits) { return figure ? Fixed(*figure, digits) : "-"; }
 
 void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
@@ -53,7 +54,7 @@ void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
   }
 }
 
-// Tokens by how much new they wrote, mean over all heads.
+// Prints the tokens that wrote most that was new, as a mean over all heads.
 void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string>& pieces) {
   std::vector<double> news(pieces.size(), 0);
   for (size_t t = 0; t < news.size(); ++t) {

@@ -18,7 +18,7 @@ struct MemoryOptions {
   bool json = false;
 };
 
-// Reads the text with the model and says what its memories did. Returns the exit code.
+// Runs the model on the text and prints what its memories did. Returns the exit code.
 int InspectMemory(const MemoryOptions& options);
 
 }  // namespace lattice::cli

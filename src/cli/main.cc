@@ -8,9 +8,9 @@
 namespace lattice::cli {
 namespace {
 
-// Training allocates and frees the same large tensors again and again; by default glibc gives each back to
-// the system, and every step pays for the page faults. The launcher does the same for whatever it starts;
-// this is for the program on its own. Figures: docs/decisions.md.
+// Training allocates and frees the same large tensors in every step. By default glibc returns each to the
+// system, and every step pays for the page faults again. The launcher sets the same for whatever it starts;
+// this is for the program started directly. Measurements: docs/decisions.md.
 void KeepFreedMemory() {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

@@ -1,3 +1,4 @@
+// `lattice mqar`: sweeps of multi-query associative recall.
 #include <ATen/Parallel.h>
 
 #include <CLI/CLI.hpp>
@@ -67,7 +68,7 @@ recall::MqarGrid MakeGrid(const MqarFlags& options) {
   return grid;
 }
 
-// The paper took a quarter of the batch at length 2048.
+// The paper uses a quarter of the batch size at length 2048.
 void FitBatch(const MqarFlags& options, recall::RecallPoint& point) {
   if (options.scale == "paper" && options.batch == 0 && point.task.length >= 2048) point.batch = 24;
 }
@@ -94,7 +95,7 @@ int MeasureGenerator(const recall::RecallPoint& point, int64_t count) {
   return 0;
 }
 
-// The best learning rates so far, as figure and table.
+// Writes figure and table of the results so far, at the best learning rates.
 void WriteSummary(const fs::path& out) {
   const nlohmann::json results = recall::ReadResults(out);
   io::WriteFileAtomic(out / "mqar.svg", recall::MqarFigure(results));
@@ -132,7 +133,7 @@ int Sweep(const MqarFlags& options, const std::vector<recall::RecallPoint>& poin
     try {
       if (RunPoint(options, *todo[i], StrCat("[", i + 1, "/", todo.size(), "]"), stop)) continue;
     } catch (const Error& error) {
-      // A learning rate too large for one point must not end the sweep.
+      // A point that diverges (its learning rate is too large) must not end the sweep.
       std::cerr << "lattice: " << error.what() << "\n";
       failed = true;
       continue;

@@ -1,4 +1,4 @@
-// What a person can do with a model that has just been trained.
+// Suggests commands for a model that has just been trained.
 #ifndef LATTICE_CLI_NEXT_STEPS_H_
 #define LATTICE_CLI_NEXT_STEPS_H_
 
@@ -7,14 +7,15 @@
 
 namespace lattice::cli {
 
-// The launcher of the tree that the program was built in, as it is called from the current directory:
-// ./lattice, ../lattice, ... "./lattice" where there is none.
+// The path from the current directory to the launcher of the tree that the program was built in: ./lattice,
+// ../lattice, ... "./lattice" if there is none.
 std::string Launcher();
 
-// A word for the shell, in quotes where it needs them.
+// A word for the shell, quoted if necessary.
 std::string ShellWord(const std::string& word);
 
-// Commands that can be pasted where the user stands: generate, serve, inspect, and where the report is.
+// Commands that can be pasted in the current directory (generate, serve, inspect), and the path of the
+// report.
 std::string NextSteps(const std::filesystem::path& run, const std::string& prompt);
 
 }  // namespace lattice::cli

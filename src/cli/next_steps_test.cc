@@ -16,7 +16,7 @@ TEST(NextSteps, QuotesWhatTheShellWouldTakeApart) {
   EXPECT_EQ(ShellWord(""), "''");
 }
 
-// The launcher is named as it is called from where the user stands.
+// The launcher is named relative to the current directory.
 TEST(NextSteps, AreRelativeToTheCurrentDirectory) {
   const std::filesystem::path home = std::filesystem::current_path();
   ASSERT_TRUE(std::filesystem::exists("tools/launcher")) << "tests run in the project's directory";

@@ -1,4 +1,4 @@
-// The files that come with the project.
+// Finds files that come with the project.
 #ifndef LATTICE_CLI_NOVELS_H_
 #define LATTICE_CLI_NOVELS_H_
 
@@ -6,12 +6,11 @@
 
 namespace lattice::cli {
 
-// `path`, such as configs/reproduce, under the current directory or in the tree the program was built in.
-// Throws Error when it is in neither.
+// Finds `path`, such as configs/reproduce, under the current directory or in the tree that the program was
+// built in. Throws Error when it is in neither.
 std::filesystem::path FindInTree(const std::filesystem::path& path);
 
-// data/austen, under the current directory or in the tree the program was built in. Throws Error when it is
-// in neither.
+// FindInTree for data/austen.
 std::filesystem::path FindNovels();
 
 }  // namespace lattice::cli

@@ -1,3 +1,4 @@
+// Opens models for all commands: ours and LLaMA checkpoints, runs and checkpoint directories.
 #include "cli/open_model.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// Opening a model for use: the one way of all commands, so that they take the same directories and refuse them
-// with the same words. No torch.
+// Opens a model for use, in the same way for all commands, so that they accept the same directories and give
+// the same errors. Needs no torch.
 #ifndef LATTICE_CLI_OPEN_MODEL_H_
 #define LATTICE_CLI_OPEN_MODEL_H_
 
@@ -16,7 +16,7 @@ namespace lattice::cli {
 
 struct OpenOptions {
   std::string tokenizer = {};                        // empty: the checkpoint's own
-  std::optional<runtime::WeightFormat> format = {};  // none: as the file has it
+  std::optional<runtime::WeightFormat> format = {};  // none: the format of the file
 };
 
 struct OpenedModel {
@@ -26,15 +26,15 @@ struct OpenedModel {
   bool foreign = false;  // LLaMA's architecture, not a checkpoint of ours
 };
 
-// `path` is a run or a checkpoint, of ours or of LLaMA's architecture. Throws Error when there is none, when it
-// is damaged, or when the tokenizer has ids that the model does not know.
+// `path` is a run or a checkpoint, ours or of LLaMA's architecture. Throws Error when there is none, when it
+// is damaged, or when the tokenizer has more ids than the model's vocabulary.
 OpenedModel OpenModel(const std::string& path, const OpenOptions& options = {});
 
 // The same without the tokenizer.
 std::shared_ptr<const runtime::Model> OpenWeights(const std::string& path,
                                                   std::optional<runtime::WeightFormat> format = {});
 
-// What the model at `path` is; its weights are checked to be those of the configuration, but not loaded.
+// The configuration of the model at `path`. Checks that the weights match it, without loading them.
 model::ModelConfig OpenConfig(const std::string& path);
 
 }  // namespace lattice::cli

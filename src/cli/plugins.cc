@@ -1,4 +1,4 @@
-// --plugin: memories of one's own, in shared libraries.
+// --plugin: loads user-defined memories from shared libraries.
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What the programs `lattice` and `lattice-run` share: their main. Exit code: 0 ok, 1 failed, 2 wrong use.
+// The common main of `lattice` and `lattice-run`. Exit code: 0 ok, 1 failed, 2 wrong use.
 #ifndef LATTICE_CLI_PROGRAM_H_
 #define LATTICE_CLI_PROGRAM_H_
 
@@ -11,13 +11,13 @@
 
 namespace lattice::cli {
 
-// torch's messages carry a stack trace behind the first line.
+// Prints an error, without the stack trace that torch appends to its messages.
 inline int Report(std::string_view what, int code) {
   std::cerr << "lattice: " << what.substr(0, what.find("\nException raised from")) << "\n";
   return code;
 }
 
-// Parses the command line of `app` and runs what its subcommand has set.
+// Parses the command line of `app` and runs the chosen subcommand.
 inline int RunProgram(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
   try {
     app.parse(argc, argv);

@@ -1,5 +1,5 @@
-// How far a long command is, on standard error: a line that is rewritten on a terminal, elsewhere a line
-// every ten seconds.
+// The progress of a long command, on standard error: a line that is rewritten on a terminal, a line every ten
+// seconds elsewhere.
 #ifndef LATTICE_CLI_PROGRESS_BAR_H_
 #define LATTICE_CLI_PROGRESS_BAR_H_
 
@@ -10,17 +10,17 @@
 
 namespace lattice::cli {
 
-// One thread at a time.
+// Used by one thread at a time.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string name);
-  // Wipes the line.
+  // Clears the line.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Shows NAME and done/total, or what `figures` says of the seconds gone by; and the time left. Cheap to
-  // call often: most calls show nothing, and do not ask for the figures.
+  // Shows NAME, done/total or the text that `figures` returns for the elapsed seconds, and the time left.
+  // Cheap to call often: most calls print nothing and do not call `figures`.
   void Show(int64_t done, int64_t total);
   void Show(int64_t done, int64_t total, const std::function<std::string(double)>& figures);
 

@@ -1,3 +1,4 @@
+// `lattice report`: an HTML report of one or several training runs.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>

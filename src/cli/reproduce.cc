@@ -1,3 +1,4 @@
+// `lattice reproduce`: plans, runs and summarises the paper's experiments.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -43,7 +44,7 @@ class Reproduction {
         [&](const reproduce::Run& run, const std::string& figure) { return store_.Figure(run, figure); });
   }
 
-  // What is known so far, as files.
+  // Writes the results so far.
   void Write(const reproduce::PaperTable& paper, const std::string& command) const {
     const reproduce::Plan plan = Plan();
     const reproduce::Summary summary = reproduce::Summarize(experiment_, plan, store_, paper, command);
@@ -60,7 +61,7 @@ class Reproduction {
     std::cout << reproduce::PlanText(experiment_, plan, store_, known ? *known : TimeThisMachine(), Jobs());
   }
 
-  // The learning rates first; their results say what the other runs are.
+  // Tunes the learning rates first, because the other runs depend on them.
   reproduce::Outcome Run(const std::function<bool()>& stop) const {
     const reproduce::RunnerOptions how{Jobs(), stop, [&](const std::string& line) {
                                          std::cerr << experiment_.name << " " << line << std::endl;
@@ -83,7 +84,7 @@ class Reproduction {
                                 tasks, experiment.task_limit, experiment.threads});
   }
 
-  // Operations per second of one thread, by a few steps of configs/tiny.toml.
+  // Measures the operations per second of one thread with a few steps of configs/tiny.toml.
   double TimeThisMachine() const {
     train::TrainRequest request;
     request.config.data.train = store_.options().corpus.train;
@@ -108,7 +109,7 @@ class Reproduction {
   reproduce::RunStore store_;
 };
 
-// What a user types to repeat it, with the directories by their role.
+// The command that repeats the experiment, with placeholders for directories.
 std::string ShownCommand(const ReproduceFlags& options, const Experiment& experiment) {
   std::string out = StrCat("./lattice reproduce ", experiment.name, " --scale ", options.scale);
   if (!options.data.empty()) out += " --data DATA";
@@ -126,7 +127,7 @@ std::vector<Experiment> ChooseExperiments(const ReproduceFlags& options, const f
   return out;
 }
 
-// Tables and figures again, from the results that a directory has.
+// Redraws tables and figures from the results in a directory.
 int Redraw(const std::vector<Experiment>& experiments, const reproduce::PaperTable& paper,
            const fs::path& out) {
   for (const Experiment& experiment : experiments) {

@@ -3,7 +3,7 @@
 
 namespace {
 
-// The launcher starts this program under its own name; help then says what its users type.
+// The launcher starts this program under its own name, so that the help shows what users type.
 bool StartedByLauncher(int argc, char** argv) { return argc > 0 && std::string_view(argv[0]) == "./lattice"; }
 
 }  // namespace

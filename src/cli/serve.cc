@@ -1,3 +1,4 @@
+// `lattice serve`: serves a model over HTTP until SIGINT or SIGTERM.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,7 @@ std::string KeyOf(const ServeFlags& options) {
   return key == nullptr || *key == '\0' ? "" : server::CheckedKey(key, kKeyVariable);
 }
 
-// A run's name: its directory's.
+// The name of the served model: --name, or the name of the run's directory.
 std::string NameOf(const ServeFlags& options) {
   if (!options.name.empty()) {
     Check(text::CountInvalidUtf8(options.name) == 0 && text::IncompleteTail(options.name) == 0,
@@ -46,7 +47,7 @@ std::string NameOf(const ServeFlags& options) {
 }
 
 int Serve(ServeFlags options) {
-  // Before any thread starts, so that all inherit it: signals are taken by sigwait below.
+  // Blocked before any thread starts, so that all inherit the mask; sigwait below receives the signals.
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);

@@ -1,3 +1,4 @@
+// `lattice tokenizer`: trains or tries a tokenizer.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <iterator>

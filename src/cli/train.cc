@@ -1,3 +1,4 @@
+// `lattice train`: resolves configuration, run directory and checkpoint to resume from, then trains.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -16,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For the commands that are proposed at the end.
+// The prompt of the commands that are suggested at the end.
 constexpr const char* kExamplePrompt = "It was";
 
 struct TrainFlags {
@@ -32,12 +33,12 @@ struct TrainFlags {
 
 bool Exists(const std::string& path) { return !path.empty() && fs::exists(path); }
 
-// A run remembers where its text is, wherever it is resumed from.
+// Makes paths of data absolute, so that a run can be resumed from any directory.
 void MakeAbsolute(std::string& path) {
   if (Exists(path)) path = fs::absolute(path).lexically_normal().string();
 }
 
-// A resumed run goes on with its own configuration unless another is named.
+// A resumed run uses its own configuration unless another is given.
 fs::path ConfigFile(const TrainFlags& options) {
   if (!options.config.empty() || options.resume.empty() || options.out.empty()) return options.config;
   const fs::path own = fs::path(options.out) / runs::kConfigToml;
@@ -61,7 +62,7 @@ fs::path RunDirectory(const TrainFlags& options, const model::Config& config) {
   return runs::NewRun("runs", StrCat(name, "-", config.model.mixer));
 }
 
-// The checkpoints that --resume means, the best first; empty: from the start.
+// The checkpoints to resume from according to --resume, the best first; empty: start from scratch.
 std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run) {
   const bool has_checkpoints = !runs::ListCheckpoints(run).empty();
   if (options.resume.empty()) {
@@ -73,7 +74,7 @@ std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run)
   }
   if (options.resume == "auto") return runs::ResumeCandidates(run);
   const fs::path from = options.resume == "latest" ? run : fs::path(options.resume);
-  runs::FindCheckpoint(from);  // says what is missing when there is none
+  runs::FindCheckpoint(from);  // throws an error that says what is missing
   return runs::ResumeCandidates(from);
 }
 
@@ -90,7 +91,8 @@ int Train(const TrainFlags& options) {
   request.config = ReadConfig(options);
   request.run = RunDirectory(options, request.config);
   request.checkpoints = ResumeFrom(options, request.run);
-  // Whoever repeats "go on, if there is something to do" until it succeeds is done then.
+  // With --resume auto a completed run is a success, so that scripts can repeat the command until it
+  // succeeds.
   request.complete_is_fine = options.resume == "auto";
   request.threads = options.threads;
   request.resume_command =

@@ -1,3 +1,4 @@
+// `lattice verify`: certifies that the runtime computes what the torch model computes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -23,7 +24,7 @@ namespace {
 using nlohmann::ordered_json;
 using runtime::WeightFormat;
 
-// Rounding of float32 is far below; a wrong formula is far above.
+// Far above the rounding errors of float32, and far below the effect of a wrong formula.
 constexpr double kTolerance = 1e-4;
 constexpr int64_t kLeastTokens = 64;
 
@@ -65,7 +66,7 @@ std::vector<int32_t> ReadTokens(const VerifyFlags& options, const std::filesyste
 
 Certificate Make(const VerifyFlags& options) {
   const std::filesystem::path checkpoint = runs::FindCheckpoint(options.model);
-  // Refuses what the runtime does not compute before torch works for minutes.
+  // Loaded first, to refuse what the runtime cannot compute before torch works for minutes.
   const auto exact = runtime::Model::Load(checkpoint, WeightFormat::kF32);
   const std::vector<int32_t> tokens = ReadTokens(options, checkpoint);
   Certificate result;

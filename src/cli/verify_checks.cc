@@ -1,3 +1,4 @@
+// Compares the runtime's logits with torch's for prefill, steps, a saved session and a batch.
 #include "cli/verify_checks.h"
 
 #include <unistd.h>
@@ -45,7 +46,7 @@ Logits Steps(Engine& engine, Tokens tokens) {
   return logits;
 }
 
-// A name that no other process uses, removed at the end.
+// A unique file name; the file is removed by the destructor.
 class TemporaryFile {
  public:
   TemporaryFile()
@@ -72,7 +73,7 @@ Logits Loaded(Engine& engine, const std::shared_ptr<const runtime::Model>& model
   return logits;
 }
 
-// The second of four sessions; the others read other parts of the text at the same time.
+// The logits of the second of four sessions; the others read other parts of the text in the same batches.
 Logits Batched(Engine& engine, Tokens tokens) {
   std::vector<Session> sessions;
   for (int i = 0; i < 4; ++i) sessions.push_back(engine.NewSession());

@@ -1,4 +1,4 @@
-// The runtime against the torch model, on one set of weights: what `lattice verify` reports.
+// Compares the runtime with the torch model on the same weights, for `lattice verify`.
 #ifndef LATTICE_CLI_VERIFY_CHECKS_H_
 #define LATTICE_CLI_VERIFY_CHECKS_H_
 
@@ -12,24 +12,24 @@
 
 namespace lattice::cli {
 
-// Largest differences of logits, relative to the largest of torch's. Infinite when one is not a number.
+// The largest differences of logits, relative to the largest logit of torch. Infinite when one is NaN.
 struct Differences {
-  double prefill = 0;  // the text as one block
+  double prefill = 0;  // the text in one block
   double steps = 0;    // token by token
-  double loaded = 0;   // half of it, a file, the other half
-  double batched = 0;  // beside other sessions
+  double loaded = 0;   // with the session saved and loaded in the middle
+  double batched = 0;  // in a batch with other sessions
 
   double Largest() const;
 };
 
 struct FormatFigures {
   Differences to_torch;
-  // Steps, loaded and batched have the bits of prefill.
+  // Steps, loaded and batched are bit-identical to prefill.
   bool same_bits = true;
   double nats = 0;  // mean cross-entropy
-  // In percent of torch's perplexity.
+  // The increase of the perplexity over torch's, in percent.
   double perplexity_cost = 0;
-  // Tokens behind the prompt until the greedy text is another than torch's; none: never.
+  // How many greedily decoded tokens agree with torch's before the first difference; none: all.
   std::optional<int64_t> first_greedy_difference;
 };
 

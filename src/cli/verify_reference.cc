@@ -1,3 +1,4 @@
+// Evaluates a checkpoint with torch, as the reference of `lattice verify`.
 #include "cli/verify_reference.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// What the torch model says about a text: the reference of `lattice verify`, as plain numbers.
+// The results of the torch model on a text, as plain numbers: the reference of `lattice verify`.
 #ifndef LATTICE_CLI_VERIFY_REFERENCE_H_
 #define LATTICE_CLI_VERIFY_REFERENCE_H_
 
@@ -9,21 +9,21 @@
 
 namespace lattice::cli {
 
-// How a text is used, in tokens.
+// How the text is used, in tokens.
 struct VerifyParts {
-  int64_t compared = 0;   // the first of them: every logit is compared
-  int64_t prompt = 0;     // the first of them: greedy texts go on from here
-  int64_t generated = 0;  // tokens of a greedy text
+  int64_t compared = 0;   // at the beginning of the text, whose logits are all compared
+  int64_t prompt = 0;     // at the beginning of the text, as the prompt of greedy decoding
+  int64_t generated = 0;  // by greedy decoding
 };
 
 struct TorchReference {
   std::vector<float> logits;    // [compared, vocabulary]
   double nats = 0;              // mean cross-entropy of all tokens but the first
-  std::vector<int32_t> greedy;  // the most likely token, again and again
+  std::vector<int32_t> greedy;  // the greedily decoded tokens
 };
 
-// Evaluates the checkpoint in float32 with torch. `threads` 0: torch's choice. Throws Error when its weights
-// are not those of training (int8) or are damaged.
+// Evaluates the checkpoint in float32 with torch. `threads` 0: torch's default. Throws Error when its weights
+// are damaged or converted (int8).
 TorchReference MakeReference(const std::filesystem::path& checkpoint, std::span<const int32_t> tokens,
                              const VerifyParts& parts, int threads);
 
