@@ -1,3 +1,4 @@
+// Measures decoding, batches and prefill, and the bandwidth and product rate that limit them.
 #include "decode/figures.h"
 
 #include <algorithm>
@@ -28,11 +29,11 @@ double Median(std::vector<double>& values) {
   return *middle;
 }
 
-// Medians of the seconds that calls of the actions take, for about `seconds` for each and at least five
-// calls. They take turns, so that whatever else the machine does meets all: its memory is twice as fast in
-// one second as in the next.
-// `apart`: they have threads of their own, which spin for a millisecond behind their work and would disturb
-// the next one. They get time to fall asleep, and the call that wakes the others is not counted.
+// The median time of each action, measured for about `seconds` and at least five calls each. The actions
+// alternate, so that other load on the machine affects all of them: its memory can be twice as fast in one
+// second as in the next.
+// `apart`: each action has its own threads, which spin for a millisecond after their work and would disturb
+// the next action. They are given time to fall asleep, and the call that wakes the next ones is not counted.
 std::vector<double> MediansInTurn(double seconds, const std::vector<std::function<void()>>& actions,
                                   bool apart = false) {
   std::vector<std::vector<double>> times(actions.size());
@@ -65,7 +66,7 @@ std::vector<int32_t> Prompt(const runtime::Model& model, int64_t count) {
   return tokens;
 }
 
-// Reads as many bytes as a token does, with the threads of `pool`.
+// Reads as many bytes as decoding a token does, with the threads of `pool`.
 class Reader {
  public:
   Reader(int64_t bytes, ThreadPool& pool) : bytes_(bytes), pool_(pool), buffer_(static_cast<size_t>(bytes)) {
@@ -86,7 +87,7 @@ class Reader {
   std::atomic<uint64_t> sink_{0};
 };
 
-// A product of the first block with the rows of a prompt.
+// A matrix product of the first block with the rows of a prompt.
 class Product {
  public:
   Product(const runtime::Model& model, ThreadPool& pool)
@@ -111,7 +112,7 @@ class Product {
   kernels::Activations activations_;
 };
 
-// Floating-point operations of a token in the products, with `heads` products for the logits.
+// The floating-point operations of a token in matrix products, with `heads` products for the logits.
 double ProductOperations(const runtime::Model& model, double heads) {
   const auto elements = [](const runtime::WeightMatrix& w) { return static_cast<double>(w.rows * w.cols); };
   double sum = heads * elements(model.parts().head);

@@ -1,6 +1,6 @@
-// What a core of this machine can do at most, for the bench to compare with: its clock, the multiply-adds and
-// the L1 loads and stores of the instruction set in effect (LATTICE_ISA caps it). Prints one JSON object, for
-// the best of the threads, which run at once because cores that are all busy may clock lower.
+// Measures the peak rates of a core, for the benchmark to compare with: its clock, and the multiply-adds, L1
+// loads and L1 stores of the instruction set in effect (LATTICE_ISA caps it). Prints one JSON object with the
+// rates of the best thread. All threads run at once, because cores may clock lower when all are busy.
 //
 // Use: lattice_clock [threads]
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +21,7 @@
 #include "hwy/highway.h"
 #include "kernels/isa.h"
 
-// Compiled once, although the file is included for every instruction set.
+// Compiled once; the rest of the file is compiled for every instruction set.
 #ifndef LATTICE_BENCH_CLOCK_SIZES
 #define LATTICE_BENCH_CLOCK_SIZES
 namespace lattice::bench {
@@ -36,10 +36,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
 
-// Enough to hide the latency of two units of five cycles, and few enough for 16 registers.
+// Enough independent chains to hide the latency of two units of five cycles, and few enough for 16 registers.
 constexpr int kChains = 12;
 
-// Multiply-adds done. The result is stored so that the compiler cannot leave them out.
+// Returns the number of multiply-adds. The result is stored so that the compiler cannot remove them.
 double FusedMultiplyAdds(int64_t rounds, float* data) {
   const Tag d;
   const auto factor = hn::Set(d, data[0]), term = hn::Set(d, data[1]);
@@ -53,7 +53,7 @@ double FusedMultiplyAdds(int64_t rounds, float* data) {
   return static_cast<double>(rounds) * kChains * HWY_LANES(float);
 }
 
-// Bytes loaded.
+// Returns the number of bytes loaded.
 double Loads(int64_t rounds, float* data) {
   const Tag d;
   constexpr size_t N = HWY_LANES(float), kSums = 8;
@@ -70,7 +70,7 @@ double Loads(int64_t rounds, float* data) {
   return static_cast<double>(rounds) * kBytes;
 }
 
-// Bytes stored.
+// Returns the number of bytes stored.
 double Stores(int64_t rounds, float* data) {
   const Tag d;
   constexpr size_t N = HWY_LANES(float), kUnroll = 8;
@@ -97,8 +97,8 @@ HWY_EXPORT(Stores);
 
 using Work = double (*)(int64_t rounds, float* data);
 
-// Dependent additions done: one a cycle on every CPU we know. The operand is in a register, because some CPUs
-// add constants without spending a cycle.
+// Returns the number of dependent additions: one per cycle on every CPU we know. The operand is in a
+// register, because some CPUs add constants without spending a cycle.
 double DependentAdds(int64_t rounds, float* data) {
   int64_t x = static_cast<int64_t>(data[0]), step = rounds | 1;
   asm volatile("" : "+r"(step));
@@ -120,7 +120,7 @@ double Seconds() {
 constexpr int kWorks = 4;
 using Rates = std::array<double, kWorks>;
 
-// Amount per second of about 2 ms of work.
+// The rate of `work`, measured over about 2 ms.
 double Rate(Work work, int64_t* rounds, float* data) {
   while (true) {
     std::fill(data, data + kFloats, 0.5f);
@@ -132,8 +132,8 @@ double Rate(Work work, int64_t* rounds, float* data) {
   }
 }
 
-// The best of 80 attempts: an interruption makes an attempt slower, nothing makes it faster. The kinds of
-// work take turns, since the clock may change meanwhile.
+// The best of 80 attempts: interruptions make an attempt slower, nothing makes it faster. The kinds of work
+// alternate, because the clock may change meanwhile.
 Rates BestRates(const std::array<Work, kWorks>& works) {
   const auto data = hwy::AllocateAligned<float>(kFloats);
   std::array<int64_t, kWorks> rounds;
@@ -145,7 +145,7 @@ Rates BestRates(const std::array<Work, kWorks>& works) {
   return best;
 }
 
-// The best core of those that run at once.
+// The rates of the best core, with all cores running at once.
 Rates BestCore(const std::array<Work, kWorks>& works, int threads) {
   std::vector<Rates> rates(threads);
   std::vector<std::thread> pool;

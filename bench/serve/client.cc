@@ -1,3 +1,4 @@
+// A minimal HTTP client that records when the tokens of a stream arrive.
 #include "serve/client.h"
 
 #include <arpa/inet.h>
@@ -39,7 +40,7 @@ class Socket {
     return open_ && ::send(descriptor_, request.data(), request.size(), MSG_NOSIGNAL) ==
                         static_cast<ssize_t>(request.size());
   }
-  // Reads to the end; calls `arrived` with all text so far after each piece.
+  // Reads to the end of the stream. Calls `arrived` after each piece, with all text so far.
   std::string ReadAll(const std::function<void(const std::string&)>& arrived) const {
     std::string text;
     char bytes[4096];

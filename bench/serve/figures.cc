@@ -1,3 +1,4 @@
+// Measures throughput and latency of the server under load, overload and in a soak test.
 #include "serve/figures.h"
 
 #include <unistd.h>
@@ -37,7 +38,7 @@ double Quantile(std::vector<double>& values, double part) {
   return values[static_cast<size_t>(part * last + 0.5)];
 }
 
-// The bodies of requests: prompts that all differ, so that the prefix cache does not help.
+// Makes request bodies with prompts that all differ, so that the prefix cache does not help.
 class Requests {
  public:
   Requests(const server::ServedModel& served, const ServeBenchOptions& options)
@@ -62,7 +63,7 @@ class Requests {
   std::atomic<uint64_t> next_{0};
 };
 
-// What clients on several threads report.
+// Collects the times of clients on several threads.
 class Collector {
  public:
   void Add(const StreamTimes& times) {
@@ -126,7 +127,8 @@ LoadFigures AllAtOnce(const server::ServedModel& served, const ServeBenchOptions
   return collector.Finish(Since(start), server.metrics().chosen_tokens);
 }
 
-// `clients` ask again and again. The tokens are counted in the middle of the time, when all are busy.
+// `clients` clients send requests in a loop. The tokens are counted in the middle of the time, when all
+// clients are busy.
 LoadFigures Repeatedly(const server::ServedModel& served, const ServeBenchOptions& options, int64_t clients) {
   server::ServerOptions with = Options(options);
   with.scheduler.running = options.places / 2;
@@ -177,7 +179,7 @@ void IdleSessions(const server::ServedModel& served, const ServeBenchOptions& op
 std::vector<int64_t> Soak(const server::ServedModel& served, const ServeBenchOptions& options) {
   constexpr int64_t kClients = 16;
   server::ServerOptions with = Options(options);
-  with.cache_bytes = int64_t{8} << 20;  // full at once: it is meant to grow up to there
+  with.cache_bytes = int64_t{8} << 20;  // full soon, so that its growth is not mistaken for a leak
   server::Server server(served, with);
   const int port = server.Start();
   Requests requests(served, options);
@@ -192,7 +194,7 @@ std::vector<int64_t> Soak(const server::ServedModel& served, const ServeBenchOpt
   });
   std::atomic<uint64_t> turn = 0;
   OnThreads(kClients, [&] {
-    // Every fourth request begins a session, goes on with it and deletes it.
+    // Every fourth request creates a session, continues it and deletes it.
     while (!stop) {
       if (turn++ % 4 != 0) {
         RunStream(port, requests.Next(true));

@@ -1,4 +1,4 @@
-// What `./lattice bench serve` measures: a server and many clients of it, on loopback.
+// The measurements of `./lattice bench serve`: a server and many clients, on loopback.
 #ifndef LATTICE_BENCH_SERVE_FIGURES_H_
 #define LATTICE_BENCH_SERVE_FIGURES_H_
 
@@ -11,16 +11,16 @@ namespace lattice::bench {
 
 struct ServeBenchOptions {
   int threads = 0;
-  int64_t streams = 200;  // at the same time, each once
+  int64_t streams = 200;  // concurrent streams, one request each
   int64_t tokens = 32;    // of each answer
   int64_t prompt = 64;    // tokens of each prompt, all different
   int64_t sessions = 1000;
-  int64_t places = 32;      // of the server that is overloaded: half run, half wait
-  double seconds = 5;       // of the measurements at full load and at four times as much
-  double soak_seconds = 0;  // of load with a look at the memory
+  int64_t places = 32;      // sequences of the overloaded server: half run, half wait
+  double seconds = 5;       // duration of the measurements at full load and at four times that load
+  double soak_seconds = 0;  // duration of the soak test, which watches the memory under load
 };
 
-// Of many clients that ask at the same time.
+// Figures of many concurrent clients.
 struct LoadFigures {
   int64_t completed = 0, rejected = 0, failed = 0;
   double seconds = 0;
@@ -31,12 +31,12 @@ struct LoadFigures {
 };
 
 struct ServeFigures {
-  LoadFigures streams;     // all at once, on a server with room for all
-  LoadFigures full;        // as many clients as places
-  LoadFigures overloaded;  // four times as many; those that are refused wait as Retry-After says
-  int64_t sessions = 0, session_bytes = 0;  // of one
-  int64_t sessions_grown = 0;               // resident bytes that all together added
-  std::vector<int64_t> soak;  // resident bytes in the course of the load, from its first tenth on
+  LoadFigures streams;                      // all streams at once, on a server with room for all
+  LoadFigures full;                         // as many clients as places
+  LoadFigures overloaded;                   // four times as many; refused clients wait as Retry-After says
+  int64_t sessions = 0, session_bytes = 0;  // number of sessions, and bytes of one
+  int64_t sessions_grown = 0;               // growth of resident memory by all sessions, in bytes
+  std::vector<int64_t> soak;                // resident bytes during the soak test, after its first tenth
 };
 
 ServeFigures MeasureServe(const server::ServedModel& served, const ServeBenchOptions& options);

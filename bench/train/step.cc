@@ -1,6 +1,6 @@
-// Times training steps of a language model on made-up tokens, beside this machine's matrix product rate.
+// Times training steps of a language model on random tokens, and this machine's matrix product rate.
 //   step [config.toml] [tokens per micro-batch] [sequence length] [steps] [fp32|bf16] [mixer]
-//   [keep|recompute]
+//        [keep|recompute]
 // Prints one JSON object. `bench.py` runs it with its peers.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -33,7 +33,7 @@ double Best(int repeats, const std::function<void()>& run) {
   return best;
 }
 
-// GF/s of the products a step is made of: forward, input gradient and weight gradient of an FFN matrix.
+// GFLOP/s of the matrix products of a step: forward, input gradient and weight gradient of an FFN matrix.
 double GemmRate(int64_t tokens, int64_t width, int64_t hidden, at::ScalarType type) {
   const at::Tensor x = at::randn({tokens, width}).to(type), w = at::randn({hidden, width}).to(type);
   const at::Tensor g = at::randn({tokens, hidden}).to(type);
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
     for (const auto& parameter : lm.parameters()) grads.push_back(parameter.value.grad());
     at::_fused_adamw_(values, grads, first, second, {}, counts, 1e-4, 0.9, 0.95, 0.1, 1e-8, false, false);
     for (const auto& parameter : lm.parameters()) {
-      parameter.value.unsafeGetTensorImpl()->bump_version();  // rounded copies of weights are of the past
+      parameter.value.unsafeGetTensorImpl()->bump_version();  // invalidates cached bf16 copies of weights
       parameter.value.mutable_grad() = at::Tensor();
     }
   };
