@@ -157,7 +157,7 @@ class Pipeline {
   std::deque<std::pair<int64_t, RecordBatch>> waiting_;
   std::map<int64_t, EncodedBatch> done_;
   int64_t read_ = 0, taken_ = 0;
-  size_t record_bytes_ = 0;  // of batches read and not yet taken
+  size_t record_bytes_ = 0;  // of batches that have been read and not yet taken
   bool all_read_ = false, stopping_ = false;
   std::exception_ptr error_;
   std::vector<std::thread> threads_;

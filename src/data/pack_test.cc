@@ -87,7 +87,7 @@ TEST_F(PackTest, EveryFailingCallIsGoneOnAfter) {
       EXPECT_TRUE(io::Says(io::ErrorOf([&] { Pack(options_, tokenizer_); }), {fault.message}));
       ASSERT_LT(failing, calls.calls()) << "the call was made";
     }
-    // Only the sync behind the last rename may fail and leave a complete store.
+    // Only a failure of the sync after the last rename leaves a complete store.
     io::FailingCalls working(-1, 0, 0, 1 << 20);
     const io::ScopedWriteCalls scope(working);
     if (!IsTokenStore(options_.out)) Pack(options_, tokenizer_);
@@ -145,7 +145,7 @@ TEST_F(PackTest, CountsMalformedLinesAndShowsTheFirst) {
   EXPECT_TRUE(io::Says(done.first_malformed, {"a.jsonl:3", "holds no text"}));
 }
 
-// A tree of such lines takes 60 times their bytes.
+// A JSON tree of such lines would take 60 times their size.
 TEST_F(PackTest, HostileLinesTakeLittleMemory) {
   std::string wide = "{\"a\":[[]";
   while (wide.size() < size_t{24} << 20) wide += ",[]";

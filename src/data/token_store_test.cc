@@ -97,7 +97,7 @@ TEST(TokenStore, RefusesAThousandFlippedBitsAndTwoHundredTruncations) {
 
 TEST(TokenStore, RefusesIdsThatTheTokenizerDoesNotHave) {
   const io::TestDir dir;
-  for (const int32_t worst : {999, 70000}) {  // 2 and 4 bytes a token
+  for (const int32_t worst : {999, 70000}) {  // 2 and 4 bytes per token
     std::vector<int32_t> tokens = Tokens(900);
     tokens[777] = worst;
     const std::string name = StrCat("s", worst);

@@ -50,7 +50,7 @@ TEST_P(EveryMemory, FiguresAreInRange) {
   }
 }
 
-// What the observer sees of one head, checked against the update it came from.
+// Checks the observed states of one head against the update that they must result from.
 struct Rebuilt : runtime::StepObserver {
   void Observe(const runtime::MemoryStep& step, const runtime::StepFigures&) override {
     const size_t m = step.k.size(), d = step.v.size();

@@ -11,7 +11,7 @@
 namespace lattice::eval {
 namespace {
 
-// One byte a token, but for the end of text, which TestTokens() does not draw.
+// One byte per token, except the end of text, which TestTokens() does not produce.
 const data::TokenBytes kBytes((text::BytesTokenizer()));
 
 PerplexityResult Measure(const std::shared_ptr<const runtime::Model>& model, const PerplexityOptions& options,

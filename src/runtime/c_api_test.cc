@@ -1,4 +1,4 @@
-// The C interface gives what the C++ one gives, and turns every error into a code and a message.
+// The C interface gives the same results as the C++ one, and turns every error into a code and a message.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -60,7 +60,7 @@ void PrefixCache::Put(std::span<const int32_t> tokens, const Snapshot& state) {
     }
   }
   while (bytes_ + bytes > budget_) Drop(std::prev(entries_.end()));
-  // The entry is built in a list of its own, so that the cache stays consistent if an allocation throws.
+  // The entry is built in a separate list, so that the cache stays consistent if an allocation throws.
   std::list<Entry> added;
   added.push_front({key, {tokens.begin(), tokens.end()}, state, bytes});
   index_.emplace(key, added.begin());

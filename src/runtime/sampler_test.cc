@@ -71,7 +71,7 @@ TEST(Sampler, MinPCutsTheTail) {
 }
 
 TEST(Sampler, ManyIdsFollowTheProbabilities) {
-  // More than are sorted at once; the weights fall slowly, so that every rank is looked at.
+  // More ids than are sorted at once, with weights that fall slowly, so that every rank is reached.
   std::vector<float> logits(1000);
   for (size_t i = 0; i < logits.size(); ++i) logits[(i * 7) % 1000] = -0.002f * static_cast<float>(i);
   double total = 0, expected = 0;

@@ -41,7 +41,7 @@ struct Tensor {
   void Set(size_t i, float value) { std::memcpy(bytes.data() + i * sizeof(value), &value, sizeof(value)); }
 };
 
-// A session file taken apart, to be changed and written again.
+// The parsed contents of a session file, to be modified and written again.
 struct Parts {
   explicit Parts(const std::filesystem::path& path) {
     const io::Safetensors file(path);

@@ -80,7 +80,7 @@ TEST(Sessions, RewindToAnyPosition) {
   EXPECT_EQ(running.Post("/v1/sessions/" + id + "/rewind", json{{"position", 0}}).body["position"], 0);
 }
 
-// Where three visible characters in a row begin, each a token; the model is untrained and writes any bytes.
+// The start of three consecutive printable characters, each a token; the untrained model generates any bytes.
 std::optional<size_t> VisibleRun(const std::vector<int>& ids) {
   const auto visible = [](int id) { return id > ' ' && id < 127; };
   for (size_t i = 2; i + 3 < ids.size(); ++i) {

@@ -23,7 +23,7 @@ bool Prints(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-// The character that stands for each byte.
+// The character that represents each byte.
 std::array<char32_t, 256> ByteCharacters() {
   std::array<char32_t, 256> characters;
   char32_t next = 0x100;
@@ -32,7 +32,7 @@ std::array<char32_t, 256> ByteCharacters() {
   return characters;
 }
 
-// The bytes a token stands for; a token with other characters (a special one) stands for itself.
+// The bytes of a token; a token with other characters (a special one) is taken literally.
 std::string BytesOf(std::string_view token, const std::unordered_map<char32_t, char>& bytes) {
   std::string out;
   for (std::string_view rest = token; !rest.empty();) {

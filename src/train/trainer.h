@@ -15,7 +15,7 @@
 namespace lattice::train {
 
 struct TrainRequest {
-  model::Config config;       // validated; model.vocab_size 0 takes the tokenizer's
+  model::Config config;       // validated; model.vocab_size 0: the tokenizer's size
   std::filesystem::path run;  // created if it does not exist
   // Resume from the first of these that is intact; empty: start from scratch.
   std::vector<std::filesystem::path> checkpoints;

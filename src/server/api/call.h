@@ -34,7 +34,7 @@ class Call : public http::Exchange, public std::enable_shared_from_this<Call> {
   void Run() noexcept override;
 
   const Route& route() const { return route_; }
-  const std::string& id() const { return id_; }  // what stands for {id} in the route
+  const std::string& id() const { return id_; }  // the part of the path that matches {id}
   const std::string& body() const { return request.body; }
 
   void Answer(http::Response response) { answer_ = std::move(response); }

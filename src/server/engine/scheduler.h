@@ -1,5 +1,5 @@
 // The scheduler: one thread that batches continuously. Each step decodes one token of every running sequence
-// and prefills a block of the prompts that came in.
+// and prefills a block of the new prompts.
 #ifndef LATTICE_SERVER_ENGINE_SCHEDULER_H_
 #define LATTICE_SERVER_ENGINE_SCHEDULER_H_
 

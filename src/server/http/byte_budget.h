@@ -52,8 +52,7 @@ class ReservedBytes {
   }
   ~ReservedBytes() { budget_->Give(held_); }
 
-  // Changes the reservation to `bytes`. Returns false, and changes nothing, when the budget has not so much
-  // left.
+  // Changes the reservation to `bytes`. Returns false, and changes nothing, when the budget is too small.
   bool Resize(int64_t bytes) {
     const int64_t wanted = std::max<int64_t>(0, bytes - kFree);
     if (wanted > held_ && !budget_->Take(wanted - held_)) return false;

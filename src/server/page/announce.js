@@ -1,4 +1,4 @@
-// Tells screen readers what was written, in pieces worth saying.
+// Announces generated text to screen readers, in pieces of a useful size.
 
 const PAUSE = 1200; // milliseconds
 

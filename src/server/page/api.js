@@ -1,4 +1,4 @@
-// Calls to the server. Every failure is a ServerError (the server said no) or an Unreachable (it said nothing).
+// Calls to the server. Every failure is a ServerError (an error response) or an Unreachable (no response).
 
 export class ServerError extends Error {
   constructor(status, message) {
@@ -12,13 +12,13 @@ export class Unreachable extends Error {}
 let key = "";
 let askForKey = async () => "";
 
-// `ask` is called when the server wants a key; it resolves to what the user typed.
+// `ask` is called when the server requires a key; it resolves to what the user typed.
 export function onKeyWanted(ask) {
   askForKey = ask;
 }
 
 async function request(method, path, body, signal) {
-  const keepalive = method === "DELETE"; // also when the page is being left
+  const keepalive = method === "DELETE"; // the request must complete even if the page is being closed
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;

@@ -1,4 +1,4 @@
-// Puts the page together.
+// The entry point: assembles the page.
 
 import { onKeyWanted } from "./api.js";
 import { guarded, watchServer } from "./banner.js";

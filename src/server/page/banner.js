@@ -1,8 +1,8 @@
-// What went wrong, and what can be done about it.
+// The error banner: what went wrong, and what can be done about it.
 
 import * as api from "./api.js";
 
-const EVERY = 4000; // milliseconds between two looks at the server
+const EVERY = 4000; // milliseconds between two health checks of the server
 
 const banner = document.getElementById("banner");
 const text = banner.querySelector("p");
@@ -38,15 +38,14 @@ async function look() {
   }
 }
 
-// Runs an action of the user and shows what it fails with. `lost` is offered when the server does not know a
-// session any more.
+// Runs an action of the user and shows its error. `lost` is offered when the server no longer has the session.
 export async function guarded(action, lost) {
   if (!away) hide();
   await attempt(action, lost);
 }
 
-// The same for what the page does by itself: what the banner offers stays there to be clicked. Tells whether the
-// action went well.
+// The same for an action of the page itself, which leaves the banner's current offer in place. Returns whether the
+// action succeeded.
 export async function attempt(action, lost) {
   try {
     await action();
@@ -66,13 +65,13 @@ export async function attempt(action, lost) {
   }
 }
 
-// The banner stays until the server has the text: before that, nothing can be added to it.
+// The banner stays until the server has the text again, because nothing can be appended before that.
 async function resend(lost) {
   tell("Sending the text again.", "Dismiss", hide);
   if (await attempt(lost)) hide();
 }
 
-// Looks at the server now and then; `cameBack` is called when it answers again.
+// Polls the server; `cameBack` is called when it answers again.
 export function watchServer(cameBack) {
   back = cameBack;
   setInterval(look, EVERY);

@@ -1,12 +1,12 @@
-// A text that lives in a session of the server: its tokens, and what they did to the memory.
+// A branch: a text in a session of the server, with its tokens and what they did to the memory.
 
 import * as api from "./api.js";
 import { readToken } from "./token.js";
 
 const STAND_OUT = 2;
-const FAINT = 0.1; // of all writes are as pale as none
-const STRONGEST = 0.001; // of all writes are as strong as can be shown
-const MOST_TRACED = 2 ** 28; // bytes of the writes of one prompt
+const FAINT = 0.1; // this fraction of all writes, the smallest, is shown as nothing
+const STRONGEST = 0.001; // this fraction of all writes, the largest, is shown at full strength
+const MOST_TRACED = 2 ** 28; // bytes of the trace of one prompt
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -18,7 +18,7 @@ export class Branch {
     this.wordwise = wordwise;
     this.tokens = [];
     this.busy = false;
-    this.version = 0; // changes when tokens were taken away
+    this.version = 0; // changes when tokens are removed
     this.histogram = new Uint32Array(256); // of all writes
   }
 
@@ -30,8 +30,8 @@ export class Branch {
     return `v1/sessions/${this.session.id}`;
   }
 
-  // Reads `prompt`, then writes on as `sampling` says. Calls `grown` with the new tokens whenever some arrive. When
-  // `signal` is aborted, the session is set back to the tokens that were seen.
+  // Appends `prompt`, then generates with `sampling`. Calls `grown` with new tokens whenever some arrive. When
+  // `signal` is aborted, the session is rewound to the tokens that have arrived.
   async grow(prompt, sampling, grown, signal) {
     const body = { session: this.session.id, trace: true, ...sampling };
     this.busy = true;
@@ -51,7 +51,7 @@ export class Branch {
     await this.#agree();
   }
 
-  // A branch that goes on from `position` tokens of this one.
+  // Forks a branch from the first `position` tokens of this one.
   async fork(position, name) {
     const branch = new Branch(await api.post(`${this.path}/fork`), name, this.wordwise);
     this.tokens.forEach((token) => branch.#add({ ...token }));
@@ -59,7 +59,7 @@ export class Branch {
     return branch;
   }
 
-  // Forgets all but the first `position` tokens.
+  // Rewinds to the first `position` tokens.
   async rewind(position) {
     this.session = await api.post(`${this.path}/rewind`, { position });
     this.#truncate(position);
@@ -76,7 +76,7 @@ export class Branch {
     await api.remove(this.path).catch(() => {});
   }
 
-  // The memory of a head behind `position` tokens. Earlier positions are visited by a fork that is set back.
+  // The memory of a head after `position` tokens. For earlier positions, a fork is rewound to them.
   async memory(layer, head, position) {
     const query = `memory?layer=${layer}&head=${head}`;
     if (position >= this.tokens.length) return api.get(`${this.path}/${query}`);
@@ -89,21 +89,21 @@ export class Branch {
     }
   }
 
-  // The writes, in 0..255, between which the colours change: quantiles of all there were, so that whatever a model
-  // does most lies in between.
+  // The range of writes, in 0..255, that the colours cover: quantiles of all writes, so that the typical writes of any
+  // model are inside it.
   writeRange() {
     const low = this.#quantile(FAINT);
     return [low, Math.max(low + 1, this.#quantile(1 - STRONGEST))];
   }
 
-  // How bright a write of 0..255 is shown, 0..255: strong ones stand out.
+  // The brightness, 0..255, of a write of 0..255; strong writes are emphasised.
   brightness() {
     const [low, high] = this.writeRange();
     const part = (write) => Math.min(1, Math.max(0, write - low) / (high - low));
     return Uint8Array.from({ length: 256 }, (_, write) => 255 * part(write) ** STAND_OUT);
   }
 
-  // The write that a part of all writes stays below.
+  // The quantile of all writes: the write below which `part` of them are.
   #quantile(part) {
     let left = part * this.histogram.reduce((sum, count) => sum + count, 0);
     let value = 0;
@@ -111,7 +111,7 @@ export class Branch {
     return value;
   }
 
-  // A transformer has nothing to trace, and the trace of a book would not fit into the page.
+  // A transformer has no memory to trace, and the trace of a book would not fit into the browser's memory.
   #canTrace(text) {
     const { layers, heads, slots } = this.session;
     return slots > 0 && text.length * layers * heads * slots <= MOST_TRACED;
@@ -135,7 +135,8 @@ export class Branch {
     token.write?.forEach((value) => ++this.histogram[value]);
   }
 
-  // A word is the space before it and what follows up to the next space; or else every token is one.
+  // Groups tokens into words: leading spaces and everything up to the next space. Unless `wordwise`, every token is a
+  // word.
   #wordOf(token) {
     const before = this.tokens.at(-1);
     const begins = !before || !this.wordwise || (/^\s/.test(token.text) && !/^\s/.test(before.text));
@@ -151,7 +152,7 @@ export class Branch {
     ++this.version;
   }
 
-  // After a text that was stopped, the server may be a few tokens ahead of what arrived here.
+  // When generation is stopped, the server may be a few tokens ahead of what has arrived here.
   async #agree() {
     for (let attempt = 0; ; ++attempt) {
       try {

@@ -1,4 +1,4 @@
-// All branches of the page and the one that is looked at.
+// All branches of the page, and the current one.
 
 import * as api from "./api.js";
 import { Branch } from "./branch.js";
@@ -18,7 +18,7 @@ export class Branches extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  // Says that the current branch has got longer or shorter.
+  // Notifies listeners that the length of the current branch has changed.
   touch() {
     this.dispatchEvent(new Event("touch"));
   }
@@ -50,7 +50,7 @@ export class Branches extends EventTarget {
     await branch.end();
   }
 
-  // Gives the sessions back while the page goes away.
+  // Deletes the sessions when the page is closed.
   leave() {
     for (const branch of this.all) branch.end();
   }
@@ -61,7 +61,7 @@ export class Branches extends EventTarget {
   }
 }
 
-// How many tokens two branches have in common.
+// The length of the common prefix of two branches, in tokens.
 export function sharedLength(left, right) {
   const most = Math.min(left.tokens.length, right.tokens.length);
   let shared = 0;

@@ -62,7 +62,7 @@ export class Chat {
     shown.parentElement.classList.add("writing");
     const speed = new Speed();
     await guarded(async () => {
-      const body = { messages: asked, logprobs: true, ...sampling() }; // log-probabilities count the tokens of a piece
+      const body = { messages: asked, logprobs: true, ...sampling() }; // the number of log-probabilities is the number of tokens in a chunk
       for await (const chunk of api.stream("v1/chat/completions", body, this.stopper.signal)) {
         const piece = chunk.choices[0]?.delta?.content ?? "";
         answer.content += piece;
@@ -72,13 +72,13 @@ export class Chat {
         announce(piece);
       }
     });
-    shown.textContent = answer.content; // the last frame may still be to come
+    shown.textContent = answer.content; // the last animation frame may still be pending
     shown.parentElement.classList.remove("writing");
     this.stopper = null;
     this.#showBusy();
   }
 
-  // Once per frame: a small model writes thousands of tokens in a second.
+  // Updates once per animation frame, because a small model generates thousands of tokens per second.
   #paint(answer, shown) {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {

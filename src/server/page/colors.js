@@ -1,4 +1,4 @@
-// Colours of the canvases, from the style sheet, so that light and dark are said in one place.
+// Colours of the canvases, taken from the style sheet, so that light and dark themes are defined in one place.
 
 const STEPS = 256;
 

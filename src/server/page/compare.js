@@ -43,7 +43,7 @@ export class Compare {
     this.refresh();
   }
 
-  // Keeps what is compared, or takes the branch in use and the one before it.
+  // Keeps the selected branches, or selects the current one and the one before it.
   #choose() {
     const all = this.branches.all;
     const current = all.indexOf(this.branches.current);

@@ -143,7 +143,7 @@ export class Explore {
 
   #grown(branch, tokens) {
     const first = branch.tokens.length - tokens.length;
-    // Whoever looks at an earlier position is left in peace.
+    // A user who looks at an earlier position stays there.
     if (this.position >= first) this.position = branch.tokens.length;
     if (tokens.some((token) => token.prompt)) element("prompt").value = "";
     announce(tokens.map((token, i) => (token.prompt ? "" : shownText(branch.tokens, first + i))).join(""));

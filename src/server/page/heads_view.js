@@ -3,14 +3,14 @@
 import { colors, drawCells, prepare } from "./colors.js";
 import { levelsAt } from "./levels.js";
 
-const LABEL = 34; // for the name of the axis and its numbers
+const LABEL = 34; // space for the axis name and its numbers
 const NAME = 9; // from the edge to the middle of the name
 const GAP = 6;
 const ROOMY = 6; // CSS pixels of a square; larger ones must fit into TALL together
 const TALL = 296;
 
 export class HeadsView {
-  // `choose(layer, head)` is called when the user picks a tile; without it the view is only looked at.
+  // `choose(layer, head)` is called when the user picks a tile; without it the view is read-only.
   constructor(canvas, choose) {
     this.canvas = canvas;
     this.shape = null;
@@ -30,7 +30,7 @@ export class HeadsView {
     });
   }
 
-  // The memory behind `position` tokens of the branch; the tile of `chosen`, [layer, head], is marked.
+  // Shows the memory after `position` tokens of the branch; the tile of `chosen`, [layer, head], is marked.
   draw(branch, position, chosen) {
     this.shape = this.#measure(branch.session);
     this.chosen = chosen;

@@ -1,9 +1,9 @@
-// How bright each slot is shown: the write of the last token, or what is left of an earlier one.
+// The brightness of each slot: the write of the last token, or the faded write of an earlier one.
 
-const FADE = 0.45; // of what is left to see, per token
+const FADE = 0.45; // fraction of the brightness that remains after each token
 const TRAIL = 4;
 
-// 0..255 for every slot of every head of every layer behind `position` tokens of the branch.
+// 0..255 for every slot of every head of every layer, after `position` tokens of the branch.
 export function levelsAt(branch, position) {
   const { layers, heads, slots } = branch.session;
   const brightness = branch.brightness();

@@ -24,7 +24,7 @@ export class RasterView {
     const length = branch.tokens.length;
     this.width = Math.min(WIDEST, Math.max(NARROWEST, room / Math.max(length, 1)));
     const most = Math.floor(room / this.width);
-    // The end of the text, or the part around the position when that is further back.
+    // Shows the end of the text, or the part around the position if that is further back.
     this.first = Math.max(0, Math.min(length - most, position - Math.ceil(most / 2)));
     this.count = Math.min(most, length - this.first);
     const palette = colors();

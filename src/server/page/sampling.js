@@ -3,7 +3,7 @@
 const panel = document.getElementById("sampling");
 const inputs = [...panel.querySelectorAll("input")];
 
-// What a request wants to know; a field that is empty or out of its range is left to the server.
+// The sampling options of a request; a field that is empty or out of range is left to the server's default.
 export function sampling() {
   const values = {};
   for (const input of inputs) {

@@ -14,7 +14,7 @@ export class SimilarityView {
     prepare(this.canvas, Math.min(LARGEST, this.canvas.clientWidth) - BARS);
   }
 
-  // `memory` as GET /v1/sessions/{id}/memory?layer=&head= answers.
+  // `memory` is the response of GET /v1/sessions/{id}/memory?layer=&head=.
   draw(memory) {
     const size = Math.min(LARGEST, this.canvas.clientWidth) - BARS;
     const context = prepare(this.canvas, size);

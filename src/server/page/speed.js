@@ -1,11 +1,11 @@
-// How fast the model writes.
+// Measures how fast the model generates.
 
 export class Speed {
   #began = 0;
   #last = 0;
   #count = 0;
 
-  // `count` tokens have come. The first ones begin the measurement: reading the prompt is not writing.
+  // Adds `count` tokens. The first ones only start the clock, so that prefill is not counted.
   add(count, now = performance.now()) {
     if (count === 0) return;
     if (this.#began === 0) this.#began = now;

@@ -13,7 +13,7 @@ export class StripView {
   }
 
   draw(branch, position) {
-    if (this.canvas.clientWidth === 0) return; // there is room for the real thing
+    if (this.canvas.clientWidth === 0) return; // hidden: there is room for the full view
     const { layers, heads, slots } = branch.session;
     const row = Math.max(2, Math.min(12, Math.floor(TALL / layers)));
     const context = prepare(this.canvas, layers * row);

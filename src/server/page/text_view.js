@@ -2,7 +2,7 @@
 
 import { shownText, wordNovelty } from "./token.js";
 
-const QUIET = 0.05; // of the tokens are below the range of the underline's colours, and as many above
+const QUIET = 0.05; // fraction of the tokens below the colour range of the underline, and as many above it
 
 const RECENT = 4000; // tokens that the range is taken from
 
@@ -13,7 +13,7 @@ export class TextView {
     this.spans = [];
     this.branch = null;
     this.position = 0;
-    this.marked = 0; // tokens that look as they should, but for a new position
+    this.marked = 0; // tokens that are up to date, except for a change of position
     this.shared = 0;
     container.addEventListener("click", (event) => {
       const span = event.target.closest("[data-index]");
@@ -46,7 +46,7 @@ export class TextView {
     else if (atEnd) container.scrollTop = container.scrollHeight;
   }
 
-  // Only the tokens between the old and the new position look different.
+  // Updates only the tokens between the old and the new position.
   #mark(position, shared) {
     const same = shared === this.shared;
     const first = same ? Math.max(0, Math.min(position, this.position, this.marked) - 1) : 0;
@@ -87,7 +87,7 @@ export class TextView {
     this.#underline(i);
   }
 
-  // The whole word of tokens[i], which the token may have made newer or less so.
+  // Updates the whole word of tokens[i], because the token may have changed the word's novelty.
   #underline(i) {
     const { tokens } = this.branch;
     const value = wordNovelty(tokens[i]);

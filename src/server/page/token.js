@@ -1,4 +1,4 @@
-// Tokens as the views want them.
+// Tokens in the form that the views use.
 
 const PARTIAL = "bytes:";
 
@@ -10,14 +10,14 @@ function unpacked(base64) {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-// The part of a slot's length that a byte of `write` stands for: its scale is logarithmic.
+// The fraction of a slot's length that a byte of `write` encodes, on a logarithmic scale.
 export function writeShare(byte) {
   return 10 ** ((4 * byte) / 255 - 3);
 }
 
-// What the server sends for a token, unpacked: `write` has a byte for every slot of every head of every layer (see
-// writeShare); `novelty` has a number for every head of every layer, and is null for memories that have none (only
-// Lattice projects its updates). Both are null where the model has no memory.
+// Decodes a token of the server's response: `write` has a byte for every slot of every head of every layer (see
+// writeShare); `novelty` has a number for every head of every layer, and is null for memories without novelty (only
+// Lattice projects its updates). Both are null if the model has no memory.
 export function readToken(sent) {
   const figures = sent.memory?.novelty.flat() ?? [null];
   const novelty = figures[0] === null ? null : figures;
@@ -27,12 +27,12 @@ export function readToken(sent) {
     prompt: sent.prompt === true,
     write: sent.memory ? unpacked(sent.memory.write) : null,
     novelty,
-    word: null, // what the token shares with the others of its word
+    word: null, // state shared by all tokens of the word
     meanNovelty: novelty ? novelty.reduce((sum, value) => sum + value, 0) / novelty.length : null,
   };
 }
 
-// The novelty that the token's word is underlined by, or null.
+// The novelty of the token's word, which is underlined by it, or null.
 export function wordNovelty({ word }) {
   return word.known > 0 ? word.sum / word.known : null;
 }
