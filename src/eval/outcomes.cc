@@ -30,7 +30,7 @@ bool GoldIsBest(const Item& item, std::span<const Likelihood> scores, const Leng
 
 }  // namespace
 
-Outcome Judge(const Item& item, std::span<const Likelihood> scores) {
+Outcome OutcomeOf(const Item& item, std::span<const Likelihood> scores) {
   return {
       .acc = GoldIsBest(item, scores, [](const std::string&) { return 1; }),
       .acc_norm = GoldIsBest(item, scores, [](const std::string& choice) { return CodePoints(choice); }),

@@ -18,7 +18,7 @@ struct Outcome {
   bool acc_norm = false;   // the same after dividing by the choices' lengths in code points
   bool acc_bytes = false;  // the same after dividing by their lengths in bytes of UTF-8
 };
-Outcome Judge(const Item& item, std::span<const Likelihood> scores);
+Outcome OutcomeOf(const Item& item, std::span<const Likelihood> scores);
 
 struct Mean {
   double value = 0;

@@ -18,7 +18,7 @@ TEST(Metrics, AccNormDividesByCodePoints) {
   // 4 code points in 8 bytes against 5 in 5.
   const Item item = WithChoices({"\u00e9\u00e9\u00e9\u00e9", "abcde"}, 1);
   const std::vector<Likelihood> scores = {{-4.4, false}, {-5.0, false}};
-  const Outcome outcome = Judge(item, scores);
+  const Outcome outcome = OutcomeOf(item, scores);
   EXPECT_FALSE(outcome.acc);        // -4.4 > -5
   EXPECT_TRUE(outcome.acc_norm);    // -1.1 < -1
   EXPECT_FALSE(outcome.acc_bytes);  // -0.55 > -1
@@ -27,17 +27,18 @@ TEST(Metrics, AccNormDividesByCodePoints) {
 // The harness computes numpy.argmax(log_likelihoods / lengths).
 TEST(Metrics, AnEmptyChoiceIsDividedByItsLength) {
   const std::vector<Likelihood> scores = {{-9, false}, {-1, false}};
-  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 1), scores).acc);
-  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 0), scores).acc_norm);  // -3 > -1/0 = -inf
-  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 0), scores).acc_bytes);
-  EXPECT_TRUE(Judge(WithChoices({"", ""}, 0), scores).acc_norm);  // -inf twice: the first
-  EXPECT_TRUE(Judge(WithChoices({"abc", ""}, 1), std::vector<Likelihood>{{-9, false}, {0, true}}).acc_norm);
+  EXPECT_TRUE(OutcomeOf(WithChoices({"abc", ""}, 1), scores).acc);
+  EXPECT_TRUE(OutcomeOf(WithChoices({"abc", ""}, 0), scores).acc_norm);  // -3 > -1/0 = -inf
+  EXPECT_TRUE(OutcomeOf(WithChoices({"abc", ""}, 0), scores).acc_bytes);
+  EXPECT_TRUE(OutcomeOf(WithChoices({"", ""}, 0), scores).acc_norm);  // -inf twice: the first
+  EXPECT_TRUE(
+      OutcomeOf(WithChoices({"abc", ""}, 1), std::vector<Likelihood>{{-9, false}, {0, true}}).acc_norm);
 }
 
 TEST(Metrics, TheFirstWinsATie) {
   const std::vector<Likelihood> scores = {{-2, false}, {-1, false}, {-1, false}};
-  EXPECT_TRUE(Judge(WithChoices({"a", "b", "c"}, 1), scores).acc);
-  EXPECT_FALSE(Judge(WithChoices({"a", "b", "c"}, 2), scores).acc);
+  EXPECT_TRUE(OutcomeOf(WithChoices({"a", "b", "c"}, 1), scores).acc);
+  EXPECT_FALSE(OutcomeOf(WithChoices({"a", "b", "c"}, 2), scores).acc);
 }
 
 TEST(Metrics, StandardErrorOfTheMean) {

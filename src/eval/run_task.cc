@@ -25,7 +25,7 @@ class Tally {
 
   void Add(const Item& item, const ScoredItem& scored) {
     if (task_.choices) {
-      const Outcome outcome = Judge(item, scored.scores);
+      const Outcome outcome = OutcomeOf(item, scored.scores);
       acc_.push_back(outcome.acc);
       acc_norm_.push_back(outcome.acc_norm);
       acc_bytes_.push_back(outcome.acc_bytes);

@@ -88,7 +88,7 @@ class Runner {
       while (!stopping_ && next_ < todo_.size() && children_.size() < static_cast<size_t>(options_.jobs))
         Launch();
       if (children_.empty()) break;
-      Collect();
+      ReapChildren();
       std::this_thread::sleep_for(kPoll);
     }
     if (stopping_) return Outcome::kStopped;
@@ -112,7 +112,7 @@ class Runner {
     for (const Child& child : children_) ::kill(child.pid, SIGTERM);
   }
 
-  void Collect() {
+  void ReapChildren() {
     std::erase_if(children_, [&](Child& child) {
       int status = 0;
       if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;

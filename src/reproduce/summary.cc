@@ -69,7 +69,7 @@ void Compare(const Experiment& experiment, const Row& better, const Row& than, V
   out.finding = FindingOf(out.difference);
 }
 
-Verdict Judge(const Summary& summary, const Claim& claim, const PaperTable& paper) {
+Verdict VerdictOf(const Summary& summary, const Claim& claim, const PaperTable& paper) {
   const Experiment& experiment = *summary.experiment;
   Verdict out;
   out.claim = &claim;
@@ -205,7 +205,7 @@ Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore
 void Conclude(Summary& summary, const PaperTable& paper) {
   for (Row& row : summary.rows) FillStatistics(*summary.experiment, row);
   for (const Claim& claim : summary.experiment->claims)
-    summary.verdicts.push_back(Judge(summary, claim, paper));
+    summary.verdicts.push_back(VerdictOf(summary, claim, paper));
 }
 
 ordered_json ToJson(const Summary& summary) {

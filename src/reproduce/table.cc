@@ -25,7 +25,7 @@ std::string Spread(const Row& row) {
 std::string Paper(const Row& row) { return row.paper ? Value(*row.paper) : "–"; }
 
 // "15.02 (14.9–15.1), paper 15.02"
-std::string Everything(const Summary& summary, const Row& row) {
+std::string CellText(const Summary& summary, const Row& row) {
   std::string out = Value(row.median);
   if (const std::string spread = Spread(row); !spread.empty()) out += " (" + spread + ")";
   if (row.values.size() < summary.experiment->seeds.size())
@@ -52,7 +52,7 @@ Grid ByPoint(const Summary& summary) {
     std::vector<std::string> cells = {experiment.variants[v].name};
     for (size_t p = 0; p < experiment.points.size(); ++p) {
       const Row* row = summary.Find(v, p);
-      cells.push_back(row == nullptr ? "" : Everything(summary, *row));
+      cells.push_back(row == nullptr ? "" : CellText(summary, *row));
     }
     grid.push_back(std::move(cells));
   }

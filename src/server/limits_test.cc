@@ -54,7 +54,7 @@ TEST(Limits, ThreadsDoNotGrowWithConnections) {
     clients.push_back(std::make_unique<RawClient>(running.port));
     if (i % 2 == 0) clients.back()->Send(kHalfHead);
   }
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().connections == 400; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().connections == 400; }));
   EXPECT_EQ(Status("Threads"), before);
   EXPECT_EQ(running.Get("/health").status, 200);
 }
@@ -80,7 +80,7 @@ TEST(Limits, SilentAndHalfOpenConnectionsMakeRoom) {
       clients.push_back(std::make_unique<RawClient>(running.port));
       clients.back()->Send(said);
     }
-    EXPECT_TRUE(Soon([&] { return running.server.metrics().connections == 8; }));
+    EXPECT_TRUE(Eventually([&] { return running.server.metrics().connections == 8; }));
     for (int i = 0; i < 20; ++i) {
       RawClient client(running.port);
       EXPECT_TRUE(Answers(client)) << said;
@@ -142,14 +142,14 @@ TEST(Limits, AnswersNobodyReadsHoldLittleMemoryAndGiveItBack) {
     clients.back()->SendPost("/tokenize", body);
     most = std::max(most, Status("VmRSS") - before);
   }
-  EXPECT_TRUE(Soon([&] {
+  EXPECT_TRUE(Eventually([&] {
     most = std::max(most, Status("VmRSS") - before);
     return running.server.metrics().connections == 0;
   })) << "those that take nothing are given up";
   if (kSanitized) return;
   // 32 MiB in flight, and what three workers need to parse 2 MiB of text.
   EXPECT_LT(most, int64_t{192} << 20);
-  EXPECT_TRUE(Soon([&] { return Status("VmRSS") - before < (int64_t{24} << 20); }))
+  EXPECT_TRUE(Eventually([&] { return Status("VmRSS") - before < (int64_t{24} << 20); }))
       << Status("VmRSS") - before;
 }
 
@@ -183,8 +183,8 @@ TEST(Limits, TheGraceTimeIsKeptWhateverClientsDo) {
   body.Send(kHalfBody);
   unread.SendPost("/tokenize", "{\"text\": \"" + std::string(4 << 20, 'a') + "\"}");
   stream.SendPost("/v1/completions", Stream(4));
-  EXPECT_TRUE(Soon([&] { return running->server.metrics().running == 4; }));
-  EXPECT_TRUE(Soon([&] { return running->server.metrics().connections == 5; }));
+  EXPECT_TRUE(Eventually([&] { return running->server.metrics().running == 4; }));
+  EXPECT_TRUE(Eventually([&] { return running->server.metrics().connections == 5; }));
   const auto start = std::chrono::steady_clock::now();
   running.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(kSanitized ? 20 : 6));
@@ -201,9 +201,9 @@ TEST(Limits, RequestsForManyTextsLeaveRoomForOthers) {
     clients.back()->SendPost("/v1/completions", Stream(3));
   }
   const Metrics& metrics = running.server.metrics();
-  EXPECT_TRUE(Soon([&] { return metrics.running + metrics.waiting == 12; }));
+  EXPECT_TRUE(Eventually([&] { return metrics.running + metrics.waiting == 12; }));
   EXPECT_EQ(running.Post("/v1/completions", {{"prompt", "a"}, {"n", 3}}).status, 429) << "n counts as n";
-  EXPECT_TRUE(Soon([&] { return metrics.running == 6; })) << "of the batch, too, a quarter is left";
+  EXPECT_TRUE(Eventually([&] { return metrics.running == 6; })) << "of the batch, too, a quarter is left";
   EXPECT_EQ(running.Post("/v1/completions", R"({"prompt": "a", "max_tokens": 3})").status, 200);
   EXPECT_EQ(running.Post("/v1/completions", {{"prompt", "a"}, {"n", 13}}).status, 400);
 }
@@ -222,7 +222,7 @@ TEST(Limits, OneClientLeavesRoomForOthers) {
   EXPECT_TRUE(three.ReadUntil("}}").starts_with("HTTP/1.1 429"));
   // The third connection is idle and is evicted; when all three are busy, there is no room for a fourth.
   RawClient four(running.port, 0, 2);
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().dropped_connections == 1; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().dropped_connections == 1; }));
   EXPECT_TRUE(Answers(four));
   RawClient other(running.port, 0, 3);
   other.SendPost("/v1/completions", R"({"prompt": "a", "max_tokens": 3})");

@@ -62,9 +62,9 @@ TEST(Load, TwoHundredHangUpsFreeTheirPlaces) {
     for (const auto& client : clients)
       EXPECT_NE(client->ReadUntil("data: ").find("data: "), std::string::npos);
     clients.clear();
-    EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
+    EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
   }
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().connections == 0; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().connections == 0; }));
   EXPECT_EQ(running.server.metrics().waiting, 0);
   EXPECT_EQ(running.Post("/v1/completions", R"({"prompt": "a"})").status, 200);
 }
@@ -73,9 +73,9 @@ TEST(Load, AHangUpWithoutAStreamIsNoticedToo) {
   const RunningServer running;
   RawClient client(running.port);
   client.SendPost("/v1/completions", R"({"prompt": "a", "max_tokens": 60000, "temperature": 0})");
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 1; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 1; }));
   client.Close();
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
   EXPECT_EQ(running.server.metrics().disconnected, 1);
 }
 
@@ -93,7 +93,7 @@ TEST(Load, AHalfClosingClientIsToldAndNotGivenHalfAnAnswer) {
   stream.ReadUntil("data: ");
   stream.EndSending();
   EXPECT_NE(stream.ReadAll().find("client_closed"), std::string::npos);
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
   // Requests that need no computation are answered all the same.
   RawClient health(running.port);
   health.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -115,9 +115,9 @@ TEST(Load, ASessionGoesOnAfterAHangUp) {
   RawClient client(running.port);
   StreamInto(id, client);
   client.Close();
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
   const auto ask = [&] { return running.Post("/v1/completions", {{"session", id}, {"max_tokens", 2}}); };
-  EXPECT_TRUE(Soon([&] { return ask().status != 409; }));
+  EXPECT_TRUE(Eventually([&] { return ask().status != 409; }));
   const Answer answer = ask();
   EXPECT_EQ(answer.status, 200) << answer.text;
 }
@@ -132,7 +132,8 @@ TEST(Load, AFullQueueRefusesAtOnce) {
     clients.push_back(std::make_unique<RawClient>(running.port));
     clients.back()->SendPost("/v1/completions", kEndless);
   }
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running + running.server.metrics().waiting == 4; }));
+  EXPECT_TRUE(
+      Eventually([&] { return running.server.metrics().running + running.server.metrics().waiting == 4; }));
   const auto start = std::chrono::steady_clock::now();
   const Answer answer = running.Post("/v1/completions", R"({"prompt": "a"})");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
@@ -140,7 +141,7 @@ TEST(Load, AFullQueueRefusesAtOnce) {
   EXPECT_EQ(answer.body["error"]["code"], "overloaded");
   EXPECT_EQ(answer.headers.find("Retry-After")->second, "1");
   clients.clear();
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
   EXPECT_EQ(running.Post("/v1/completions", R"({"prompt": "a"})").status, 200);
 }
 
@@ -152,10 +153,11 @@ TEST(Load, AClientThatDoesNotReadHoldsUpNobody) {
   slow.SendPost(
       "/v1/completions",
       R"({"prompt": "a", "max_tokens": 60000, "stream": true, "trace": true, "logprobs": 20, "temperature": 0})");
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 1; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 1; }));
   for (int i = 0; i < 5; ++i)
     EXPECT_EQ(running.Post("/v1/completions", R"({"prompt": "b", "max_tokens": 50})").status, 200);
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; })) << "it is given up in the end";
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }))
+      << "it is given up in the end";
 }
 
 TEST(Load, ASessionInUseIsNotSharedAndMayBeDeleted) {
@@ -167,7 +169,7 @@ TEST(Load, ASessionInUseIsNotSharedAndMayBeDeleted) {
   EXPECT_EQ(running.Delete("/v1/sessions/" + id).status, 200);
   EXPECT_EQ(running.Get("/v1/sessions/" + id).status, 404);
   client.Close();
-  EXPECT_TRUE(Soon([&] { return running.server.metrics().running == 0; }));
+  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
 }
 
 TEST(Load, StoppingEndsStreamsWithinTheGraceTime) {

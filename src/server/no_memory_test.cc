@@ -78,8 +78,8 @@ TEST(NoMemory, RefusesRequestsAndGoesOn) {
   spared = false;
   EXPECT_GT(refused, 0);
   EXPECT_GT(served, 0);
-  EXPECT_TRUE(
-      Soon([&] { return running.server.metrics().running == 0 && running.server.metrics().waiting == 0; }));
+  EXPECT_TRUE(Eventually(
+      [&] { return running.server.metrics().running == 0 && running.server.metrics().waiting == 0; }));
   // A session that a failure has damaged reports it; rewinding restores it.
   EXPECT_EQ(running.Post("/v1/sessions/" + id + "/rewind", json{{"position", 3}}).status, 200);
   const json more = {{"max_tokens", 5}, {"temperature", 0}};

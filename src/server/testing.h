@@ -96,7 +96,7 @@ class RunningServer {
 
 // Polls until the condition is true; false after a minute (sanitizers are slow).
 template <typename Condition>
-bool Soon(const Condition& condition) {
+bool Eventually(const Condition& condition) {
   for (int i = 0; i < 12000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
