@@ -1,3 +1,4 @@
+// `lattice plot`: draws figures that other programs describe as JSON.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <iterator>

@@ -1,3 +1,4 @@
+// Parses the JSON description of a figure and draws it as line charts or rows.
 #include "plot/figure_json.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Typed access to one description, whose errors name it.
+// Typed access to one JSON object, with errors that name the source and the member.
 class Reader {
  public:
   explicit Reader(std::string_view source) : source_(source) {}

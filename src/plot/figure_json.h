@@ -7,8 +7,8 @@
 //   {"kind": "rows", "title": "...", "key": "...", "names": [{"text": "...", "memory": "deltanet"}],
 //    "panels": [{"title": "...", "x_label": "...", "rows": [{"values": [1.2, 1.3], "note": "1.25"}]}]}
 //
-// "memory" gives a line or a row the colour that the memory has in every figure; without it colours go by the
-// order of names. Every member but kind, title and panels may be left out.
+// "memory" gives a line or a row the colour that the memory has in every figure; otherwise colours are
+// assigned in the order of names. Every member but kind, title and panels is optional.
 #ifndef LATTICE_PLOT_FIGURE_JSON_H_
 #define LATTICE_PLOT_FIGURE_JSON_H_
 
@@ -18,8 +18,7 @@
 
 namespace lattice::plot {
 
-// The figure as SVG. `source` is the name errors give the description. Throws Error that names the member at
-// fault.
+// The figure as SVG. `source` names the description in errors. Throws Error that names the member at fault.
 std::string FigureFromJson(const nlohmann::json& figure, std::string_view source);
 
 }  // namespace lattice::plot

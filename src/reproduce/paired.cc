@@ -1,3 +1,4 @@
+// The percentile bootstrap of paired differences.
 #include "reproduce/paired.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kSamples = 9999;
 
-// The value below which `part` of the sorted values lie.
+// The `part` quantile of sorted values.
 double Quantile(std::span<const double> sorted, double part) {
   return sorted[static_cast<size_t>(part * static_cast<double>(sorted.size()))];
 }

@@ -1,4 +1,4 @@
-// What pairs of runs decide: two variants trained with the same seeds, compared seed by seed.
+// Paired comparison of two variants: both are trained with the same seeds and compared seed by seed.
 #ifndef LATTICE_REPRODUCE_PAIRED_H_
 #define LATTICE_REPRODUCE_PAIRED_H_
 
@@ -8,13 +8,13 @@
 
 namespace lattice::reproduce {
 
-// Fewer pairs decide nothing: of three differences without an effect, all have the same sign one time in four,
-// and their bootstrap interval then excludes zero; of five, one time in sixteen.
+// Fewer pairs decide nothing: of three differences without an effect, all have the same sign one time in
+// four, and their bootstrap interval then excludes zero; of five, one time in sixteen.
 inline constexpr size_t kLeastPairs = 5;
 
-// The mean of paired differences and its 95 % interval, by the percentile bootstrap: the 2.5 and 97.5 per cent
-// quantiles of the means of 9,999 samples drawn with replacement. The samples are a function of the number of
-// pairs, so equal differences give equal bits.
+// The mean of paired differences and its 95 % interval, by the percentile bootstrap: the 2.5 and 97.5 per
+// cent quantiles of the means of 9,999 samples drawn with replacement. The samples are a function of the
+// number of pairs, so equal differences give equal bits.
 struct PairedMean {
   size_t pairs = 0;
   double mean = 0, low = 0, high = 0;
@@ -28,7 +28,7 @@ PairedMean MeanOfDifferences(std::span<const double> differences);
 
 enum class Finding { kUndecided, kHolds, kFails };
 
-// Of a claim that says the differences are positive.
+// The finding about a claim that the differences are positive.
 Finding FindingOf(const PairedMean& mean);
 
 // "not decided", "holds", "fails".

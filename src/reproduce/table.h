@@ -17,7 +17,7 @@ using Grid = std::vector<std::vector<std::string>>;
 // spread, seeds, learning rate, parameters and the paper's value.
 Grid ResultGrid(const Summary& summary);
 Grid VerdictGrid(const Summary& summary);
-// What its findings mean.
+// An explanation of the findings in the table of verdicts.
 inline constexpr std::string_view kVerdictNote =
     "The same seeds are compared in pairs. A claim holds or fails where the bootstrap interval of the mean "
     "difference excludes zero and there are at least five pairs; else it is not decided.";

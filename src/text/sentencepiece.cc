@@ -99,9 +99,10 @@ SpecialIds SpecialIdsOf(const Processor& processor) {
   return ids;
 }
 
-// Characters that are pieces. A model without byte pieces makes one unknown token of a run of other
-// characters, and the library builds its text by adding one character at a time to a copy: 64 KiB take 0.1 s,
-// 1 MiB takes 25 s. Runs are therefore bounded; ordinary text has a space or a line's end long before.
+// The set of characters that are pieces. A model without byte pieces makes one unknown token of a run of
+// other characters, and the library builds its text in quadratic time, one character after the other: 64 KiB
+// take 0.1 s, 1 MiB takes 25 s. The length of such runs is therefore limited; ordinary text has a space or a
+// line end long before.
 class KnownCharacters {
  public:
   static constexpr size_t kLongestUnknown = size_t{64} << 10;  // bytes
@@ -134,7 +135,7 @@ class KnownCharacters {
   }
 
  private:
-  bool all_ = false;  // by their bytes
+  bool all_ = false;  // all characters are known, by byte pieces
   std::vector<char32_t> codes_;
 };
 

@@ -67,7 +67,7 @@ class Api {
 
  private:
   void Answer(const CompletionRequest& request, Call& call);
-  // Throws ApiError (400) for a text that the tokenizer refuses; `param` is the field it stood in.
+  // Throws ApiError (400) for a text that the tokenizer refuses; `param` is the field of the request.
   std::vector<int32_t> Encoded(const std::string& text, const char* param) const;
   std::vector<int32_t> TokensOf(const Prompt& prompt, bool at_start) const;
   std::vector<Task> TasksOf(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts,
