@@ -1,4 +1,4 @@
-// Memory for vectors that SIMD code reads.
+// An allocator that aligns std::vector to cache lines, for SIMD code.
 #ifndef LATTICE_BASE_ALIGNED_ALLOCATOR_H_
 #define LATTICE_BASE_ALIGNED_ALLOCATOR_H_
 
@@ -7,7 +7,7 @@
 
 namespace lattice {
 
-// std::vector<float, AlignedAllocator<float>> begins at a cache line.
+// Use as std::vector<float, AlignedAllocator<float>>.
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;

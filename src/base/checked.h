@@ -1,4 +1,5 @@
-// Arithmetic on sizes that come from outside (files, configs, callers): overflow is an answer, not undefined.
+// Arithmetic on sizes that come from outside (files, configs, callers), which reports overflow instead of
+// being undefined.
 #ifndef LATTICE_BASE_CHECKED_H_
 #define LATTICE_BASE_CHECKED_H_
 
@@ -27,7 +28,7 @@ std::optional<T> TryAdd(T a, T b) {
   return result;
 }
 
-// The same, throwing Error that names `what` was being computed.
+// The same, but overflow throws Error, which says `what` was being computed.
 template <std::integral T>
 T CheckedMul(T a, T b, std::string_view what) {
   const std::optional<T> result = TryMul(a, b);

@@ -1,4 +1,4 @@
-// The one exception of the project, and the two ways to throw it.
+// The project's exception, lattice::Error, and the two ways to throw it: Fail and Check.
 //
 // Messages name what was expected, what was got and what to do, and start with the operation in brackets:
 //   [scan] k has 64 slots but state has 32; pass a state of shape [B,H,M,D] = [2,12,64,64]
@@ -13,7 +13,8 @@
 
 namespace lattice {
 
-// `text` when it has at most `most` bytes; else its beginning and its end, and how much is missing between.
+// `text` if it has at most `most` bytes; otherwise its beginning and its end, with the number of bytes left
+// out.
 inline std::string Shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   const size_t tail = most / 4, head = most - tail;
@@ -23,13 +24,13 @@ inline std::string Shortened(std::string_view text, size_t most) {
 
 class Error : public std::runtime_error {
  public:
-  // Messages quote what strangers wrote, and a name in a file may have megabytes.
+  // Messages quote untrusted input, such as a name in a file, which may have megabytes.
   static constexpr size_t kLongestMessage = 4096;
 
   explicit Error(std::string_view message) : std::runtime_error(Shortened(message, kLongestMessage)) {}
 };
 
-// All arguments printed one after the other.
+// The arguments as text, one after the other.
 template <typename... Args>
 std::string StrCat(const Args&... args) {
   std::ostringstream out;
@@ -37,12 +38,13 @@ std::string StrCat(const Args&... args) {
   return out.str();
 }
 
+// Throws Error with the printed arguments.
 template <typename... Args>
 [[noreturn]] void Fail(const Args&... args) {
   throw Error(StrCat(args...));
 }
 
-// What the system says of an errno.
+// The system's message for an errno.
 inline std::string SystemReason(int error) { return std::generic_category().message(error); }
 
 // Throws Error with the printed arguments unless `ok`.

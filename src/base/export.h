@@ -1,4 +1,4 @@
-// Marks what stays visible outside of a shared library; everything else is hidden.
+// LATTICE_EXPORT marks symbols that a shared library exports; all others are hidden.
 #ifndef LATTICE_BASE_EXPORT_H_
 #define LATTICE_BASE_EXPORT_H_
 

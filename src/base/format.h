@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Numbers as text for people.
 #ifndef LATTICE_BASE_FORMAT_H_
 #define LATTICE_BASE_FORMAT_H_
 

@@ -1,3 +1,4 @@
+// Holds mapped but untouched pieces of memory, which the new_handler unmaps when an allocation fails.
 #include "base/memory_reserve.h"
 
 #include <sys/mman.h>
@@ -12,23 +13,24 @@ namespace lattice {
 namespace {
 
 constexpr size_t kPiece = 1 << 20;
-constexpr int kPiecesOfAThread = 2;
+constexpr int kPiecesPerThread = 2;
 
 std::array<std::atomic<void*>, 16> pieces{};
-// Counts the fillings: what a thread has taken is forgotten with each.
+// Counts the calls of HoldMemoryReserve: the limit per thread starts over with each.
 std::atomic<uint64_t> filling{0};
 
+// The pieces that a thread has taken since a filling.
 struct Taken {
   uint64_t filling = 0;
   int pieces = 0;
 };
 thread_local Taken taken;
 
-// The new_handler: returns when it has freed something, throws when there is nothing for this thread.
+// The new_handler: returns when it has unmapped a piece, throws when there is none for this thread.
 void GiveBack() {
   const uint64_t now = filling.load();
   if (taken.filling != now) taken = {now, 0};
-  if (taken.pieces == kPiecesOfAThread) throw std::bad_alloc();
+  if (taken.pieces == kPiecesPerThread) throw std::bad_alloc();
   for (std::atomic<void*>& piece : pieces) {
     void* held = piece.exchange(nullptr);
     if (held == nullptr) continue;

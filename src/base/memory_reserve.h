@@ -1,15 +1,17 @@
-// Address space held back for the moment when the system gives no more. A program that must go on without memory
-// (a server refuses the request) still makes small allocations where nothing may fail: destructors, failure
-// paths, the text of an error. They live on the reserve; large allocations fail as usual.
+// An emergency reserve of address space for when the system has no more memory. A program that goes on
+// without memory (a server refuses the request) still makes small allocations where nothing may fail:
+// destructors, failure paths, the text of an error. These are served from the reserve; large allocations fail
+// as usual.
 #ifndef LATTICE_BASE_MEMORY_RESERVE_H_
 #define LATTICE_BASE_MEMORY_RESERVE_H_
 
 namespace lattice {
 
-// Fills the reserve, 16 MiB that are never touched, and lets operator new fall back on it: an allocation that fails
-// gives a piece back to the system and is tried again. A thread gets at most two pieces (2 MiB) between two
-// calls of this function, so that a large allocation does not use up what others need. Call it again and again,
-// for example every 200 ms: it replaces what was used, as far as the system allows. Any thread.
+// Fills the reserve, 16 pieces of 1 MiB that are never touched, and installs a new_handler: when an
+// allocation fails, operator new gives a piece back to the system and tries again. A thread gets at most two
+// pieces (2 MiB) between two calls of this function, so that a large allocation does not use up what others
+// need. Call it repeatedly, for example every 200 ms: it replaces the pieces that were used, as far as the
+// system allows. Thread-safe.
 void HoldMemoryReserve() noexcept;
 
 }  // namespace lattice

@@ -8,15 +8,17 @@
 namespace lattice {
 namespace {
 
-// What a caller got wrong is short; a megabyte of it would only cost time.
+// A misspelt name is short; comparing a megabyte would only cost time.
 constexpr size_t kLongestCompared = 256;
 
+// In lower case, cut to kLongestCompared.
 std::string Folded(std::string_view text) {
   std::string out(text.substr(0, kLongestCompared));
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
+// The edit distance by dynamic programming (optimal string alignment).
 int FoldedDistance(const std::string& a, const std::string& b) {
   const size_t columns = b.size() + 1;
   // Rows i-2, i-1 and i of the table: a swap looks two rows back.

@@ -1,4 +1,4 @@
-// The nearest of several names, for "did you mean".
+// The nearest of several names by edit distance, for "did you mean".
 #ifndef LATTICE_BASE_NEAREST_H_
 #define LATTICE_BASE_NEAREST_H_
 

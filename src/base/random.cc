@@ -1,3 +1,4 @@
+// Philox-4x32-10, and uniform and normal numbers made from its blocks.
 #include "base/random.h"
 
 #include <cmath>

@@ -31,8 +31,8 @@ class Random {
   // Uniform in [0, n); the bias is below n / 2^64. Throws Error when n is 0.
   uint64_t Below(uint64_t n, uint64_t index) const;
 
-  // out[i] for i = 0.. ; faster than the calls above (four values a block) and a sequence of its own:
-  // out[i] depends on (seed, stream, i) only, not on the length of out.
+  // Fill `out` faster than the calls above (four values per block), with values of their own: out[i] depends
+  // on (seed, stream, i) only, not on the length of out.
   void FillUniform(std::span<float> out, float low, float high) const;
   void FillNormal(std::span<float> out, float mean, float deviation) const;
 

@@ -1,11 +1,12 @@
-// SIGINT and SIGTERM as a wish to stop: the step in progress is finished and the work is saved. A second
+// SIGINT and SIGTERM as a request to stop, so that a program can finish its step and save its work. A second
 // signal ends the program at once.
 #ifndef LATTICE_BASE_STOP_SIGNAL_H_
 #define LATTICE_BASE_STOP_SIGNAL_H_
 
 namespace lattice {
 
-// In force while the object lives; one at a time. The previous handlers come back afterwards.
+// Handles the signals while the object lives, and restores the previous handlers afterwards. At most one
+// object at a time.
 class StopSignal {
  public:
   StopSignal();

@@ -1,4 +1,4 @@
-// Work in the order of memory, shared among threads.
+// A work-stealing loop: threads go through neighbouring indices, and steal from each other at the end.
 #ifndef LATTICE_BASE_STRETCHES_H_
 #define LATTICE_BASE_STRETCHES_H_
 
@@ -10,9 +10,9 @@
 
 namespace lattice {
 
-// The numbers [0, count), cut into one stretch for each thread. A thread goes through its own from the first
-// to the last, so that what it fetches ahead is what it needs; then it takes the last ones of the others, so
-// that all end together.
+// The indices [0, count), divided into one contiguous range per thread. A thread takes indices from the front
+// of its own range, in the order of memory, so that what it prefetches is what it needs next. When its range
+// is empty, it steals from the back of the others', so that all threads finish together.
 //
 //   stretches.For(pool, count, [&](int64_t i) { Work(i); });
 class Stretches {
@@ -21,7 +21,8 @@ class Stretches {
 
   int64_t size() const { return static_cast<int64_t>(left_.size()); }
 
-  // work(i) for every number, on the threads of the pool, which has as many. As ThreadPool::For.
+  // Calls work(i) for every index, on the threads of the pool, which must have as many as there are ranges.
+  // The rules of ThreadPool::For apply.
   template <typename Work>
   void For(ThreadPool& pool, int64_t count, const Work& work) {
     Reset(count);
@@ -30,13 +31,13 @@ class Stretches {
     });
   }
 
-  // count < 2^32. Not while threads take from it.
+  // Starts over with [0, count), count < 2^32. Not to be called while threads take indices.
   void Reset(int64_t count) {
     for (int64_t i = 0; i < size(); ++i)
       left_[static_cast<size_t>(i)].range.store(Pack(i * count / size(), (i + 1) * count / size()));
   }
 
-  // The next number for the thread with stretch `own`, -1 when none is left. Any threads.
+  // The next index for the thread that has range `own`; -1 when none is left. Thread-safe.
   int64_t Take(int64_t own) {
     const int64_t first = TakeFrom(own, true);
     if (first >= 0) return first;
@@ -48,6 +49,7 @@ class Stretches {
   }
 
  private:
+  // What is left of a range, first and last packed into one word, on a cache line of its own.
   struct alignas(64) Left {
     std::atomic<uint64_t> range{0};
   };
@@ -56,8 +58,8 @@ class Stretches {
     return static_cast<uint64_t>(first) << 32 | static_cast<uint64_t>(last);
   }
 
-  int64_t TakeFrom(int64_t stretch, bool front) {
-    std::atomic<uint64_t>& range = left_[static_cast<size_t>(stretch)].range;
+  int64_t TakeFrom(int64_t owner, bool front) {
+    std::atomic<uint64_t>& range = left_[static_cast<size_t>(owner)].range;
     uint64_t now = range.load(std::memory_order_relaxed);
     while (true) {
       const auto first = static_cast<int64_t>(now >> 32), last = static_cast<int64_t>(now & 0xffffffffu);

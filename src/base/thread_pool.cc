@@ -1,3 +1,4 @@
+// The thread pool: workers spin, then sleep, until a round begins, and join it unless it is over.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -11,7 +12,7 @@ namespace {
 
 // About a millisecond: longer than the pauses inside a step, shorter than anyone notices.
 constexpr int kSpins = 40000;
-// A few microseconds: with more threads than free cores, the one that is waited for gets its turn.
+// A few microseconds: with more threads than free cores, the thread that is waited for gets a core.
 constexpr int kSpinsBetweenYields = 256;
 constexpr int kMaxThreads = 1024;
 
@@ -44,6 +45,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Takes ranges of the job until none is left.
 void ThreadPool::Work() {
   const Job job = job_;
   for (int64_t first = next_.fetch_add(job.grain); first < job.count; first = next_.fetch_add(job.grain)) {
@@ -63,6 +65,7 @@ void ThreadPool::Run(const Job& job) {
   for (int spins = 0; joined_.load(std::memory_order_acquire) > 0; ++spins) Pause(spins);
 }
 
+// Joins the round as a worker; false when it is closed.
 bool ThreadPool::Join() {
   int joined = joined_.load(std::memory_order_relaxed);
   while ((joined & kOpen) != 0) {

@@ -1,5 +1,5 @@
-// Threads that wait for short pieces of work: a step of a model is a hundred of them, microseconds each, so
-// an idle thread spins for a moment before it sleeps.
+// A thread pool for short parallel loops: a step of a model has a hundred of them, microseconds each, so an
+// idle thread spins for a moment before it sleeps.
 #ifndef LATTICE_BASE_THREAD_POOL_H_
 #define LATTICE_BASE_THREAD_POOL_H_
 
@@ -12,8 +12,8 @@
 
 namespace lattice {
 
-// One caller at a time hands out work; a second one waits for the first. The work must not throw and must not
-// call the pool again.
+// One thread at a time can run a loop; a second one waits for the first. The work must not throw and must not
+// use the pool itself.
 class ThreadPool {
  public:
   // `threads` counts the caller: 1 makes no thread. 0: one per core this process may use.
@@ -24,8 +24,8 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // work(first, last) for pieces of at most `grain` that together are [0, count), on all threads; returns
-  // when all are done. Which thread gets which piece is open, so the results must not depend on it.
+  // Calls work(first, last) for ranges of at most `grain` that together are [0, count), on all threads, and
+  // returns when all are done. Any thread may get any range, so results must not depend on it.
   template <typename Work>
   void For(int64_t count, int64_t grain, Work&& work) {
     if (count <= 0) return;
@@ -53,10 +53,10 @@ class ThreadPool {
 
   std::mutex callers_;
   Job job_;
-  alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<uint32_t> round_{0};
-  // Workers in the round, and kOpen while more may join it. The caller waits for those that joined: one that
-  // another program keeps from its core holds up nobody.
+  alignas(64) std::atomic<int64_t> next_{0};    // first index of the job that no thread has taken
+  alignas(64) std::atomic<uint32_t> round_{0};  // counts the jobs; idle workers wait for it to change
+  // The number of workers in the round, plus kOpen while more may join. The caller waits only for those that
+  // joined, so a worker whose core is busy with another program delays nobody.
   static constexpr int kOpen = 1 << 16;
   alignas(64) std::atomic<int> joined_{0};
   std::atomic<int> asleep_{0};

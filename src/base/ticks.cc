@@ -5,10 +5,10 @@
 namespace lattice {
 namespace {
 
-constexpr double kSlack = 1e-9;  // what is round but for the last digits counts as round
+constexpr double kSlack = 1e-9;  // relative tolerance of comparisons, for rounding errors
 constexpr size_t kFewest = 3;
 
-// Every `stride`th power of ten, with its 2 and 5 between when `all`.
+// Every `stride`th power of ten within [low, high], and with `all` also 2 and 5 times it.
 std::vector<double> Powers(double low, double high, bool all, int stride) {
   std::vector<double> ticks;
   for (auto power = static_cast<int>(std::floor(std::log10(low))); std::pow(10, power) <= high * (1 + kSlack);
