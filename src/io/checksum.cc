@@ -1,3 +1,4 @@
+// The checksum: four independent 64-bit lanes over stripes of 32 bytes, combined at the end.
 #include "io/checksum.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ static_assert(std::endian::native == std::endian::little, "the files are little-
 constexpr uint64_t kOdd1 = 0x9e3779b97f4a7c15;
 constexpr uint64_t kOdd2 = 0xc2b2ae3d27d4eb4f;
 
+// A bijection that spreads every bit over the whole word.
 uint64_t Scramble(uint64_t value) {
   value = (value ^ (value >> 32)) * kOdd1;
   value = (value ^ (value >> 29)) * kOdd2;
@@ -55,7 +57,7 @@ uint64_t ChecksumStream::value() const {
     std::memset(last.pending_.data() + pending_size_, 0, kStripe - pending_size_);
     last.Mix(last.pending_.data());
   }
-  // The size tells a short last stripe from one of zeros.
+  // The size distinguishes a short last stripe from one that ends with zeros.
   uint64_t result = Scramble(total_ ^ seed_);
   for (const uint64_t lane : last.lanes_) result = Scramble(result * kOdd1 ^ lane);
   return result;

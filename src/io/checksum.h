@@ -1,5 +1,5 @@
-// A fast 64-bit checksum of file content: it notices accidents (flipped bits, truncation, swapped blocks),
-// not adversaries. The values are part of the formats of token files and checkpoints and do not change.
+// A fast 64-bit checksum of file content. It detects accidents (flipped bits, truncation, swapped blocks),
+// not tampering. The values are part of the formats of token files and checkpoints and do not change.
 #ifndef LATTICE_IO_CHECKSUM_H_
 #define LATTICE_IO_CHECKSUM_H_
 
@@ -11,13 +11,13 @@
 
 namespace lattice::io {
 
-// Fed piece by piece: the result depends on the bytes, not on how they were cut. Any change confined to 8
-// aligned bytes changes it, for each step is a bijection of the word and of the lane.
+// The checksum of bytes that come piece by piece; how they are divided does not matter. Any change within 8
+// aligned bytes changes the checksum, because each step is a bijection of the word and of the lane.
 class ChecksumStream {
  public:
   explicit ChecksumStream(uint64_t seed = 0);
   void Update(std::span<const std::byte> data);
-  // Of everything so far; may be asked at any time.
+  // The checksum of everything so far; may be called at any time.
   uint64_t value() const;
 
  private:

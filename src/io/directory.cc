@@ -1,3 +1,4 @@
+// Directories, renames and symbolic links, made durable and in an order that a crash cannot break.
 #include "io/directory.h"
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Renames a directory at `path` out of the way.
 void SetDirectoryAside(const fs::path& path) {
   std::error_code absent;
   if (!fs::is_directory(fs::symlink_status(path, absent))) return;
@@ -35,7 +37,7 @@ void SyncDirectory(const fs::path& directory) {
   const int failed = calls.Sync(descriptor);
   const int error = errno;
   calls.Close(descriptor);
-  // EINVAL: a file system that cannot sync directories has nothing to lose here.
+  // EINVAL: the file system does not support syncing directories.
   Check(failed == 0 || error == EINVAL, "[file] cannot sync the directory ", directory, ": ",
         SystemReason(error));
 }

@@ -1,4 +1,4 @@
-// One process at a time in a directory.
+// A lock file, so that one process at a time works in a directory.
 #ifndef LATTICE_IO_DIRECTORY_LOCK_H_
 #define LATTICE_IO_DIRECTORY_LOCK_H_
 
@@ -7,8 +7,9 @@
 
 namespace lattice::io {
 
-// Holds the directory while the object lives; the kernel gives it back when the process dies, so nothing has
-// to be cleaned up after a crash. Creates the directory and, in it, the empty file .lock, which stays.
+// Locks the directory (flock) while the object lives. The kernel releases the lock when the process dies, so
+// nothing has to be cleaned up after a crash. Creates the directory and, in it, the empty file .lock, which
+// stays.
 class DirectoryLock {
  public:
   // `doing` completes "another process is ... in DIRECTORY" ("training", "packing"). Throws Error when

@@ -40,7 +40,7 @@ inline constexpr DtypeInfo kDtypes[] = {
     {Dtype::kI64, "I64", 8},        {Dtype::kU64, "U64", 8},        {Dtype::kF64, "F64", 8},
 };
 
-// The table stands in the order of the enumeration.
+// The table is in the order of the enumeration.
 constexpr std::string_view Name(Dtype dtype) { return kDtypes[static_cast<int>(dtype)].name; }
 constexpr int64_t ByteSize(Dtype dtype) { return kDtypes[static_cast<int>(dtype)].bytes; }
 

@@ -11,10 +11,10 @@
 
 namespace lattice::io {
 
-// In place of an error: the call is made, but a write moves one byte only.
+// Given as the error: the call succeeds, but a write transfers one byte only.
 inline constexpr int kShortWrite = 0;
 
-// What every write call is made to meet in turn, and what the caller's error then says.
+// The faults that tests inject into each call in turn, and what the caller's error must then say.
 struct Fault {
   int error;
   std::string_view message;
@@ -22,8 +22,8 @@ struct Fault {
 inline constexpr Fault kFaults[] = {
     {ENOSPC, "No space left"}, {EIO, "Input/output error"}, {kShortWrite, "no error"}};
 
-// Fails calls first, first + 1, ... first + count - 1 with `error`; the others work. Writes move at most
-// `most` bytes, so callers meet short writes. Close is never failed: it has to give the descriptor back.
+// Fails calls first, first + 1, ... first + count - 1 with `error`; the others work. Writes transfer at most
+// `most` bytes, so callers see short writes. Close never fails: it has to release the descriptor.
 class FailingCalls : public WriteCalls {
  public:
   FailingCalls(int first, int error, int count = 1, size_t most = 3)
@@ -38,7 +38,7 @@ class FailingCalls : public WriteCalls {
     if (hit && error_ != kShortWrite) return -1;
     return WriteCalls::Write(descriptor, data, hit ? 1 : std::min(size, most_));
   }
-  // Waits for no disk: nothing here has to survive a power cut.
+  // Does not sync: nothing here has to survive a power cut.
   int Sync(int) override { return Fails() ? -1 : 0; }
   int Rename(const char* from, const char* to) override {
     return Fails() ? -1 : WriteCalls::Rename(from, to);

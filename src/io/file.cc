@@ -1,3 +1,4 @@
+// Reads, maps and atomically writes files by POSIX calls.
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -18,12 +19,12 @@
 namespace lattice::io {
 namespace {
 
-// One call of read(2) moves at most 2 GiB; stay below.
+// One call of read(2) transfers less than 2 GiB.
 constexpr size_t kLargestRead = size_t{1} << 30;
-// Small enough that the checksum finds in the cache what the write has just read.
+// Small enough that the bytes are still in the cache when the checksum reads them after the write.
 constexpr size_t kLargestWrite = size_t{1} << 18;
 
-// A name beside `path` that no other process or thread uses.
+// A name in the same directory that no other process or thread uses.
 std::filesystem::path TemporaryName(const std::filesystem::path& path) {
   static std::atomic<uint64_t> counter{0};
   std::filesystem::path name = path;
@@ -34,7 +35,7 @@ std::filesystem::path TemporaryName(const std::filesystem::path& path) {
 }  // namespace
 
 ReadOnlyFile::ReadOnlyFile(const std::filesystem::path& path) : path_(path) {
-  // Without O_NONBLOCK a pipe would be waited for; regular files do not know the difference.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer. It has no effect on regular files.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const int error = errno;
   Check(descriptor_ >= 0, "[file] cannot open ", path, ": ", SystemReason(error));

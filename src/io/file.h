@@ -1,4 +1,5 @@
-// Reading and writing files. Every error is lattice::Error with the path and the system's reason in it.
+// Files: reading, memory mapping, and atomic writing. Every error is lattice::Error with the path and the
+// system's reason in it.
 #ifndef LATTICE_IO_FILE_H_
 #define LATTICE_IO_FILE_H_
 
@@ -14,7 +15,7 @@
 
 namespace lattice::io {
 
-// A descriptor of a regular file, for reading; closes itself. Pipes, devices and directories are refused at
+// A regular file, opened for reading; closed by the destructor. Pipes, devices and directories are refused at
 // once: opening a pipe would wait for a writer that may never come.
 class ReadOnlyFile {
  public:
@@ -24,10 +25,11 @@ class ReadOnlyFile {
   ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
 
   int descriptor() const { return descriptor_; }
-  // When it was opened.
+  // The size when it was opened.
   size_t size() const { return size_; }
 
-  // Fills `out` from where the last call ended; fewer bytes come only at the end of the file.
+  // Fills `out` with the bytes that follow the last call's, and returns how many: fewer only at the end of
+  // the file.
   size_t Read(std::span<std::byte> out) const;
 
  private:
@@ -36,7 +38,7 @@ class ReadOnlyFile {
   size_t size_ = 0;
 };
 
-// The whole of a regular file. Refuses directories, devices and files of more than `max_bytes`.
+// The whole content of a regular file. Refuses directories, devices and files of more than `max_bytes`.
 std::string ReadFile(const std::filesystem::path& path,
                      size_t max_bytes = std::numeric_limits<size_t>::max());
 
@@ -53,7 +55,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
-  // Tells the system that the pages read so far are not needed for now; they are read again when they are.
+  // Drops the pages that are in memory; the system reads them again when they are accessed.
   void Forget() const;
 
  private:
@@ -63,10 +65,10 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// A file that appears under its name complete and on disk, or not at all: written to a temporary file beside
-// the target, fsync, rename, fsync of the directory. Without Commit() the destructor removes the temporary
-// file. An existing file of the name is replaced (a symbolic link is replaced, not followed). One thread at a
-// time.
+// Writes a file atomically: it appears under its name complete and on disk, or not at all. The bytes go to a
+// temporary file in the same directory, then fsync, rename, fsync of the directory. Without Commit() the
+// destructor removes the temporary file. An existing file of the name is replaced (a symbolic link is
+// replaced, not followed). One thread at a time.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -77,8 +79,8 @@ class AtomicFile {
   void Write(std::span<const std::byte> data);
   void Write(std::string_view text) { Write(std::as_bytes(std::span(text))); }
 
-  // Makes the file visible. Throws when any step fails; the previous file is then still whole, except that a
-  // failure of the last step (fsync of the directory) comes after the new file has taken its place.
+  // Makes the file visible. Throws when a step fails; the previous file is then unchanged, unless it was the
+  // last step (fsync of the directory) that failed: by then the new file has taken its place.
   void Commit();
 
   // io::Checksum of what was written so far.

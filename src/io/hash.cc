@@ -1,3 +1,4 @@
+// SHA-256 as FIPS 180-4 has it, and HMAC on top of it. The letters are those of the standard.
 #include "io/hash.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ uint32_t BigEndian(const uint8_t* bytes) {
   return (uint32_t{bytes[0]} << 24) | (uint32_t{bytes[1]} << 16) | (uint32_t{bytes[2]} << 8) | bytes[3];
 }
 
+// The message schedule of a block.
 std::array<uint32_t, 64> Schedule(const uint8_t* block) {
   std::array<uint32_t, 64> w{};
   for (int i = 0; i < 16; ++i) w[i] = BigEndian(block + 4 * i);

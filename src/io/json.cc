@@ -1,3 +1,4 @@
+// Typed access to JSON values, and JSON as text. Parsing is in json_parse.cc.
 #include "io/json.h"
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct TypeName<std::string> {
   static bool Matches(const json& value) { return value.is_string(); }
 };
 
-// A value for an error message: short, and safe whatever is inside.
+// A value for an error message: shortened, and valid UTF-8 whatever it holds.
 std::string Shown(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
@@ -48,7 +49,7 @@ std::string Shown(const json& value) {
 
 template <typename T>
 T GetJson(const json& object, std::string_view key, std::string_view source) {
-  // Not Check(): showing a large object would cost its size on every call.
+  // Not Check(), which would print the object on every call, at the cost of its size.
   if (!object.is_object()) {
     Fail("[json] ", source, ": expected an object with the key \"", key, "\", got ", Shown(object));
   }

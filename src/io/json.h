@@ -1,4 +1,4 @@
-// JSON that may come from anyone: parsing with limits, and typed access whose errors name the source and the
+// JSON from untrusted sources: parsing with limits, and typed access whose errors name the source and the
 // key.
 //
 // Only the forward declarations of nlohmann-json are included here; a .cc file that looks inside a value
@@ -13,24 +13,24 @@
 
 namespace lattice::io {
 
-// What a text may cost its reader. A value of two bytes takes up to 100 bytes of memory.
+// Limits of a text that is parsed. A value of two bytes takes up to 100 bytes of memory.
 struct JsonLimits {
   int depth = 64;
   size_t values = size_t{1} << 20;
   size_t bytes = size_t{256} << 20;
 };
 
-// Strict JSON: one value, valid UTF-8, no duplicate keys, within `limits`. Time and memory are linear in the
-// text (times the logarithm of the keys of an object). `source` is the name that errors give it, a path as a
-// rule. Errors name the position and quote little.
+// Parses strict JSON: one value, valid UTF-8, no duplicate keys, within `limits`. Time and memory are linear
+// in the text (times the logarithm of the keys of an object). `source` is what errors call the text, usually
+// a path. Errors name the position and quote little.
 nlohmann::json ParseJson(std::string_view text, std::string_view source, const JsonLimits& limits = {});
 nlohmann::json ReadJson(const std::filesystem::path& path, const JsonLimits& limits = {});
 
-// The same for a line of a log, which may have been cut short: null when it cannot be read.
+// Parses a line of a log, which may have been cut short: null when it is not valid JSON.
 nlohmann::json ParseJsonLine(std::string_view line);
 
-// The string under `field` of an object; the rest of the object is read and dropped, so it costs no memory.
-// The last one counts where the field occurs twice. Throws Error that says what is wrong with the text.
+// The string under `field` of an object. The rest of the object is parsed but not stored, so it costs no
+// memory. If the field occurs twice, the last one counts. Throws Error that says what is wrong with the text.
 std::string JsonStringField(std::string_view text, std::string_view field);
 
 // The member `key` of an object as T: bool, int64_t, double (an integer is accepted) or std::string. Throws
@@ -38,7 +38,7 @@ std::string JsonStringField(std::string_view text, std::string_view field);
 template <typename T>
 T GetJson(const nlohmann::json& object, std::string_view key, std::string_view source);
 
-// One line without spaces around it, or two-space indented with a final newline. Throws when a string is not
+// As one line without spaces, or indented by two spaces with a final newline. Throws when a string is not
 // UTF-8.
 std::string DumpJson(const nlohmann::json& value);
 std::string DumpJsonIndented(const nlohmann::json& value);

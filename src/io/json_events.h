@@ -1,4 +1,4 @@
-// Handlers of the events of the JSON library's reader: what all of them refuse.
+// The base of handlers for the events of the JSON library's SAX parser: limits and error messages.
 #ifndef LATTICE_IO_JSON_EVENTS_H_
 #define LATTICE_IO_JSON_EVENTS_H_
 
@@ -11,11 +11,11 @@
 
 namespace lattice::io {
 
-// The library's messages start with "[json.exception.parse_error.101] "; ours start with the operation.
+// A message of the library without its prefix "[json.exception.parse_error.101] ".
 std::string_view WithoutJsonTag(std::string_view message);
 
-// Keeps the limits and says where a text is no JSON. A handler says what it makes of a value, and calls
-// Value() for each, Open() and Close() around objects and arrays.
+// Enforces the limits and reports syntax errors. A derived handler overrides the events, and calls Value()
+// for every value, Open() and Close() at the ends of objects and arrays.
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
   // Errors start with `prefix`.
@@ -24,14 +24,14 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   // Reads the whole text. Throws Error.
   void Read(std::string_view text);
 
-  bool binary(binary_t&) final { return false; }  // no event of JSON text
+  bool binary(binary_t&) final { return false; }  // never called for JSON text
   bool parse_error(size_t position, const std::string& token, const nlohmann::detail::exception& error) final;
 
  protected:
   void Value();
   void Open();
   void Close() { --depth_; }
-  // Objects and arrays that are open.
+  // The number of objects and arrays that are open.
   int depth() const { return depth_; }
   const std::string& prefix() const { return prefix_; }
 

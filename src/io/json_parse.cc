@@ -1,3 +1,5 @@
+// Parses JSON from untrusted sources with the JSON library's SAX parser: into a tree, or only one of its
+// fields.
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -13,11 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-// Of what a text holds, in a message.
+// The most bytes of a text that a message quotes.
 constexpr size_t kLongestExcerpt = 200;
 
-// Builds the value. The library's own builder with a callback looks through the whole parent at the end of
-// every object, so that a list of n objects takes n^2 steps.
+// Builds the tree of a text. The library's own builder, with a callback, scans the whole parent at the end of
+// every object, so a list of n objects takes n^2 steps.
 class TreeBuilder final : public JsonEvents {
  public:
   using JsonEvents::JsonEvents;
@@ -63,7 +65,7 @@ class TreeBuilder final : public JsonEvents {
     return true;
   }
 
-  // Where the next value belongs. It stays there while it is open: its parent does not grow meanwhile.
+  // Where the next value goes. An open value does not move, because its parent does not grow meanwhile.
   json& Place() {
     if (open_.empty()) return root_;
     if (open_.back()->is_object()) return *place_;
@@ -72,10 +74,10 @@ class TreeBuilder final : public JsonEvents {
 
   json root_;
   std::vector<json*> open_;
-  json* place_ = nullptr;  // behind the key that was read last
+  json* place_ = nullptr;  // the member of the key that was read last
 };
 
-// Keeps one string of the outermost object.
+// Stores one string of the outermost object and drops everything else.
 class FieldReader final : public JsonEvents {
  public:
   FieldReader(std::string_view field, const JsonLimits& limits)
@@ -133,7 +135,7 @@ class FieldReader final : public JsonEvents {
  private:
   bool AtField() const { return at_field_ && object_ && depth() == 1; }
 
-  // A value that is not (yet) the text: the last one of the field counts.
+  // Any value of the field discards the text of an earlier one: the last value counts.
   bool Other() {
     if (AtField()) text_.reset();
     return true;
@@ -164,7 +166,7 @@ void JsonEvents::Open() {
 
 bool JsonEvents::parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
   const std::string what = Shortened(WithoutJsonTag(error.what()), kLongestExcerpt);
-  // Numbers that do not fit are reported without a position.
+  // The library reports numbers that are out of range without a position.
   const bool placed = what.find("line ") != std::string::npos;
   Fail(prefix_, ": ", what, placed ? "" : StrCat(" at byte ", position));
 }
@@ -172,7 +174,7 @@ bool JsonEvents::parse_error(size_t position, const std::string&, const nlohmann
 void JsonEvents::Read(std::string_view text) {
   Check(text.size() <= limits_.bytes, prefix_, " has ", text.size(), " bytes; at most ", limits_.bytes,
         " are accepted");
-  // The library takes a NUL for the end of the text and would not look at what follows.
+  // The library takes a NUL for the end of the text and would ignore what follows.
   Check(text.find('\0') == std::string_view::npos, prefix_, " has a NUL byte");
   json::sax_parse(text.begin(), text.end(), this);
 }
@@ -196,7 +198,8 @@ json ParseJsonLine(std::string_view line) {
 }
 
 std::string JsonStringField(std::string_view text, std::string_view field) {
-  // Nothing but the field is kept, so only what the reader notes for every open part is limited.
+  // Only the field is stored, so size is not limited; depth is, because the parser needs memory for each
+  // level.
   FieldReader reader(field, {.depth = 1024, .values = SIZE_MAX, .bytes = SIZE_MAX});
   reader.Read(text);
   return reader.Take();

@@ -129,7 +129,7 @@ TEST(Json, OneStringOfAnObject) {
   EXPECT_TRUE(Says(error(std::string(size_t{16} << 20, '[')), {"nested deeper than 1024"}));
 }
 
-// What is not asked for is not kept but for the library's copy of what it reads: as a tree this line takes a
+// Only the field is stored, besides the parser's copy of the value it reads: as a tree this line takes a
 // gigabyte.
 TEST(Json, TheRestOfAnObjectTakesNoMemory) {
   std::string line = "{\"a\":[{}";

@@ -1,4 +1,4 @@
-// The files that come with the project, such as configs/tiny.toml, wherever a program is called from.
+// Finds files that come with the project, such as configs/tiny.toml, from any working directory.
 #ifndef LATTICE_IO_PROJECT_FILES_H_
 #define LATTICE_IO_PROJECT_FILES_H_
 
@@ -6,8 +6,8 @@
 
 namespace lattice::io {
 
-// `path` (relative) under the current directory, else in the tree that the program was built in, else under
-// share/lattice of where it is installed. Empty when it is in none of them.
+// The file at the relative `path` under the current directory, else in the source tree that the program was
+// built in, else under share/lattice of the installation. Empty when it is in none of them.
 std::filesystem::path FindProjectFile(const std::filesystem::path& path);
 
 }  // namespace lattice::io

@@ -1,3 +1,5 @@
+// Reads safetensors files: splits header and data, checks that every tensor lies inside the data, and makes
+// views.
 #include "io/safetensors.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = Safetensors::kMaxHeaderBytes;
 
-// The header's text and the data section behind it.
+// The text of the header, and the data section that follows it.
 struct Sections {
   std::string_view header;
   std::span<const std::byte> data;
@@ -35,7 +37,7 @@ Sections SplitFile(std::span<const std::byte> bytes, std::string_view source) {
           bytes.subspan(kLengthBytes + length)};
 }
 
-// Bytes the tensor must have by dtype and shape.
+// The bytes that a tensor has by its dtype and shape.
 uint64_t ExpectedBytes(const TensorEntry& entry, std::string_view source) {
   const std::optional<int64_t> elements = TryElements(entry.shape);
   const std::optional<int64_t> bytes = elements ? TryMul(*elements, ByteSize(entry.dtype)) : std::nullopt;

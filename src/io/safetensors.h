@@ -1,6 +1,6 @@
-// safetensors: a JSON header, then the tensors' bytes one after the other. Files come from anyone, so
-// everything is checked before anything is used: docs/checkpoint-format.md has the layout and the list of
-// checks.
+// Reads and writes safetensors files: a JSON header, then the tensors' bytes one after the other. Files are
+// untrusted, so everything is checked before anything is used; docs/checkpoint-format.md has the layout and
+// the list of checks.
 #ifndef LATTICE_IO_SAFETENSORS_H_
 #define LATTICE_IO_SAFETENSORS_H_
 
@@ -22,8 +22,8 @@ namespace lattice::io {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A tensor whose bytes belong to someone else: to the Safetensors it came from, or to the caller who writes
-// it.
+// A tensor that does not own its bytes: they belong to the Safetensors it came from, or to the caller who
+// writes it.
 struct TensorView {
   std::string name;
   Dtype dtype = Dtype::kF32;
@@ -32,7 +32,7 @@ struct TensorView {
 
   int64_t elements() const { return static_cast<int64_t>(bytes.size()) / ByteSize(dtype); }
 
-  // The elements in place. Throws when T is not the dtype or when a foreign file left them unaligned.
+  // The elements, without a copy. Throws when T is not the dtype, or when the file does not align them.
   template <typename T>
   std::span<const T> As() const;
 };
@@ -46,8 +46,8 @@ TensorView ViewOf(std::string name, std::vector<int64_t> shape, std::span<const 
 // "[2, 3]", for messages.
 std::string ShapeText(std::span<const int64_t> shape);
 
-// A file mapped read-only, or bytes of someone else that must outlive it; views stay valid while the object
-// (or what it was moved into) lives.
+// The tensors of a file that is mapped read-only, or of bytes of the caller, which must outlive the object.
+// Views stay valid while the object (or what it was moved into) lives.
 class Safetensors {
  public:
   // The limit of the format's own library.
@@ -55,14 +55,14 @@ class Safetensors {
 
   // Throws Error that names the file and what is wrong in it.
   explicit Safetensors(const std::filesystem::path& path);
-  // The same from the content of a file; `source` is the name errors give it. A tensor is usable when `bytes`
-  // are aligned to its element.
+  // The same from the content of a file; `source` is what errors call it. `bytes` must be aligned to the
+  // elements of the tensors that are used.
   Safetensors(std::span<const std::byte> bytes, std::string source);
 
   // The path, or the name the bytes were given.
   const std::string& source() const { return source_; }
   const Metadata& metadata() const { return metadata_; }
-  // By name, ascending.
+  // All tensors, in the order of their names.
   const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
   bool Has(std::string_view name) const { return tensors_.contains(name); }
   // Throws Error with the nearest name when there is no such tensor.
@@ -77,10 +77,10 @@ class Safetensors {
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 
-// Writes the file atomically (see AtomicFile): wider dtypes first, by name within a dtype, so that every
-// tensor is aligned to its element; the data starts at a multiple of 8. The same input gives the same bytes.
-// Throws when a view's bytes do not fit its shape, on a name used twice or reserved ("__metadata__"), and
-// when writing fails. Returns io::Checksum of the file.
+// Writes the file atomically (see AtomicFile). Tensors are sorted by the size of their elements, largest
+// first, then by name, and the data starts at a multiple of 8, so every tensor is aligned to its element. The
+// same input gives the same bytes. Throws when a view's bytes do not fit its shape, on a name used twice or
+// reserved ("__metadata__"), and when writing fails. Returns io::Checksum of the file.
 uint64_t WriteSafetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                           const Metadata& metadata = {});
 

@@ -1,3 +1,4 @@
+// Parses the header of a safetensors file in one pass over the events of the JSON library's SAX parser.
 #include "io/safetensors_header.h"
 
 #include <cstddef>
@@ -13,9 +14,9 @@ using nlohmann::json;
 
 constexpr size_t kMaxRank = 32;
 
-// Event handler of the JSON reader. The format has three levels:
-//   { "__metadata__": { "key": "text", ... }, "name": { "dtype": "F32", "shape": [2,3], "data_offsets":
-//   [0,24] }, ... }
+// Event handler of the SAX parser. The format has three levels:
+//   { "__metadata__": { "key": "text", ... },
+//     "name": { "dtype": "F32", "shape": [2,3], "data_offsets": [0,24] }, ... }
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view source) : source_(source) {}
@@ -121,7 +122,8 @@ class HeaderReader {
     Check(ok, "[safetensors] ", source_, ": ", args...);
   }
 
-  // Printed as the tensor it is about, only when there is something to say: a name may be long.
+  // Names the tensor in a message. It is formatted only when the message is printed, because a name may be
+  // long.
   struct Where {
     const std::string& name;
     friend std::ostream& operator<<(std::ostream& out, const Where& where) {
@@ -164,7 +166,7 @@ class HeaderReader {
 
 SafetensorsHeader ParseSafetensorsHeader(std::string_view text, std::string_view source) {
   Check(text.starts_with('{'), "[safetensors] ", source, ": the header must start with \"{\"");
-  // The JSON reader takes a NUL for the end of the text and would not look at what follows.
+  // The parser takes a NUL for the end of the text and would ignore what follows.
   Check(text.find('\0') == std::string_view::npos, "[safetensors] ", source,
         ": the header is not valid JSON: it has a NUL byte");
   HeaderReader reader(source);

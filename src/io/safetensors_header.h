@@ -1,5 +1,5 @@
-// The JSON header of a safetensors file, checked as far as its text goes; the layout is checked in
-// safetensors.cc.
+// Parses the JSON header of a safetensors file and checks its syntax and fields. safetensors.cc checks the
+// layout that it describes.
 #ifndef LATTICE_IO_SAFETENSORS_HEADER_H_
 #define LATTICE_IO_SAFETENSORS_HEADER_H_
 

@@ -1,3 +1,4 @@
+// Writes safetensors files: checks the views, orders them, and writes header and data.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -9,7 +10,7 @@
 namespace lattice::io {
 namespace {
 
-// Insertion order is kept, so that the header lists tensors as the data section does.
+// Preserves the order of insertion, so that the header lists tensors in the order of the data section.
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kAlignment = 8;
@@ -36,7 +37,7 @@ std::vector<const TensorView*> InFileOrder(std::span<const TensorView> tensors) 
   return order;
 }
 
-// The length of the header and the header.
+// The first two parts of the file: the length of the header, and the header.
 std::string HeaderText(std::span<const TensorView* const> order, const Metadata& metadata,
                        std::string_view target) {
   OrderedJson header = OrderedJson::object();

@@ -12,8 +12,9 @@ namespace {
 
 constexpr const char* kKey = "checksum";
 
+// The text of the object with its checksum added.
 std::string Sealed(nlohmann::json object) {
-  // As text: JSON numbers of other programs are not exact beyond 53 bits.
+  // A string, because other programs read JSON numbers with 53 bits only.
   const std::string checksum = std::to_string(Checksum(DumpJsonIndented(object)));
   object[kKey] = checksum;
   return DumpJsonIndented(object);
@@ -30,7 +31,8 @@ nlohmann::json ReadSealedJson(const std::filesystem::path& path) {
   const std::string text = ReadFile(path, JsonLimits{}.bytes);
   nlohmann::json object = ParseJson(text, path.string());
   Check(object.is_object() && object.erase(kKey) == 1, "[json] ", path.string(), " has no checksum");
-  // Equal text, not only an equal checksum: 1e5 and 1E5 are the same number.
+  // Compares the text, not only the checksum: 1e5 and 1E5 parse to the same number, and so to the same
+  // checksum.
   Check(Sealed(object) == text, "[json] ", path.string(), " is damaged (checksum)");
   return object;
 }

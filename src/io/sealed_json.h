@@ -1,5 +1,5 @@
-// JSON files that carry a checksum of themselves: a changed byte anywhere is noticed, also one that leaves
-// the meaning as it was.
+// JSON files with a checksum of their own content: any changed byte is detected, even one that does not
+// change the meaning.
 #ifndef LATTICE_IO_SEALED_JSON_H_
 #define LATTICE_IO_SEALED_JSON_H_
 
@@ -12,7 +12,7 @@ namespace lattice::io {
 // Writes `object` with a key "checksum" added, atomically.
 void WriteSealedJson(const std::filesystem::path& path, nlohmann::json object);
 
-// The object without its checksum. Throws Error that names the file when it is not one, or damaged.
+// The object without its checksum. Throws Error that names the file when it has no checksum or is damaged.
 nlohmann::json ReadSealedJson(const std::filesystem::path& path);
 
 }  // namespace lattice::io

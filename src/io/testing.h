@@ -1,4 +1,4 @@
-// What tests of files and of error messages share. Only for tests.
+// Utilities for tests: temporary directories, peak memory, damaged files, error messages. Only for tests.
 #ifndef LATTICE_IO_TESTING_H_
 #define LATTICE_IO_TESTING_H_
 
@@ -37,7 +37,7 @@ class TestDir {
 
   // Writes a file without the library under test and returns its path.
   std::filesystem::path Put(std::string_view name, std::string_view content) const {
-    // Some file systems write the new content of an old file to disk at once, which takes its time.
+    // Removed first, because some file systems flush a file that is overwritten to disk, which is slow.
     std::filesystem::remove(path_ / name);
     std::ofstream(path_ / name, std::ios::binary) << content;
     return path_ / name;
@@ -51,11 +51,11 @@ class TestDir {
   std::filesystem::path path_;
 };
 
-// How much more the process takes at most, from here on, than it took at most before.
+// How much the process's peak of resident memory grows from the construction on.
 class PeakMemory {
  public:
   PeakMemory() {
-    // Sets the peak back to the present, where the system can.
+    // Resets the peak to the present usage, where the system supports it.
     std::ofstream("/proc/self/clear_refs") << "5";
     before_ = Kib("VmHWM:");
   }
@@ -74,7 +74,8 @@ class PeakMemory {
   int64_t before_ = 0;
 };
 
-// `whole` with one bit flipped, or, for every sixth i, cut short; the place, below `most`, depends on i only.
+// `whole` with one bit flipped or, for every sixth i, truncated, at a place below `most` that depends on i
+// only.
 inline std::string Damaged(std::string whole, uint64_t i, size_t most = std::string::npos) {
   const Random random(7);
   const size_t place = random.Below(std::min(whole.size(), most), i);

@@ -1,3 +1,4 @@
+// Parses TOML with toml++ and flattens it to settings; writes scalars as TOML.
 #include "io/toml.h"
 
 #define TOML_EXCEPTIONS 0

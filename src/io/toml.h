@@ -1,4 +1,4 @@
-// TOML files as a flat list of scalar settings, each with its place for error messages.
+// TOML files as a flat list of scalar settings, each with its position for error messages.
 #ifndef LATTICE_IO_TOML_H_
 #define LATTICE_IO_TOML_H_
 
@@ -33,7 +33,7 @@ struct TomlDocument {
 };
 
 // Throws Error with source:line:column for a syntax error, a key given twice, and for what this project's
-// files never hold: lists, dates and tables inside sections. `source` is the name that errors give the text.
+// files never contain: lists, dates and tables inside sections. `source` is what errors call the text.
 TomlDocument ParseToml(std::string_view text, std::string_view source);
 
 // A scalar as TOML text that reads back as the same value: shortest round-trip numbers, quoted strings.

@@ -24,10 +24,11 @@ class WriteCalls {
   virtual int Link(const char* target, const char* path);  // symlink(2)
 };
 
-// The calls in force: the system's, unless a test has put its own in place.
+// The calls in use: the system's, unless a test has replaced them.
 WriteCalls& CurrentWriteCalls();
 
-// Puts `calls` in force for its lifetime, for all threads. For tests; not nested across threads.
+// Replaces the calls in use by `calls` while the object lives, for all threads. For tests; not to be nested
+// across threads.
 class ScopedWriteCalls {
  public:
   explicit ScopedWriteCalls(WriteCalls& calls);
