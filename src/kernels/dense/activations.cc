@@ -1,3 +1,4 @@
+// Converts rows of activations once, for all products with weights of one format.
 #include "kernels/dense/activations.h"
 
 #include <cstddef>
@@ -21,8 +22,8 @@ void Activations::Reset(WeightFormat format, const float* x, int64_t count, int6
   if (!converts()) return;
   Grow(words_, count * WordsOf(format, cols));
   if (format != WeightFormat::kInt8) return;
-  Grow(scales_, count * RowWords::Blocks(cols));
-  Grow(offsets_, count * RowWords::Blocks(cols));
+  Grow(scales_, count * PackedRows::Blocks(cols));
+  Grow(offsets_, count * PackedRows::Blocks(cols));
 }
 
 void Activations::Convert(int64_t first, int64_t last) {
@@ -33,6 +34,6 @@ void Activations::Convert(int64_t first, int64_t last) {
 
 MatMul Activations::Times(const WeightMatrix& w, float* y) { return {w, count_, x_, Converted(), y}; }
 
-RowWords Activations::Converted() { return {count_, words_.data(), scales_.data(), offsets_.data()}; }
+PackedRows Activations::Converted() { return {count_, words_.data(), scales_.data(), offsets_.data()}; }
 
 }  // namespace lattice::kernels

@@ -1,4 +1,4 @@
-// Rows of activations in the form that products with a weight format take.
+// Rows of activations, converted to the form in which products with a weight format take them.
 #ifndef LATTICE_KERNELS_DENSE_ACTIVATIONS_H_
 #define LATTICE_KERNELS_DENSE_ACTIVATIONS_H_
 
@@ -9,10 +9,12 @@
 
 namespace lattice::kernels {
 
-// Keeps its memory from use to use. Reset, then Convert every row (any threads, any shares), then Times.
+// Call Reset, then Convert for every row (on any threads, in any ranges), then Times for each product. The
+// buffers are reused from Reset to Reset.
 class Activations {
  public:
-  // x [count, cols] stays the caller's and is not copied where the format takes float32.
+  // x [count, cols] belongs to the caller and must stay valid: it is not copied where the format takes
+  // float32.
   void Reset(WeightFormat format, const float* x, int64_t count, int64_t cols);
   // Whether Convert has anything to do.
   bool converts() const {
@@ -20,11 +22,11 @@ class Activations {
   }
   void Convert(int64_t first, int64_t last);
 
-  // The product with w, of the format and with the columns of Reset; y [count, w.rows].
+  // The product with w, which has the format and columns given to Reset; y is [count, w.rows].
   MatMul Times(const WeightMatrix& w, float* y);
 
  private:
-  RowWords Converted();
+  PackedRows Converted();
 
   WeightFormat format_ = WeightFormat::kF32;
   bool bf16_ = false;

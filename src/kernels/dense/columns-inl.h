@@ -1,6 +1,6 @@
-// The loop over a row's columns, a vector at a time, with one rule for its end: the last columns, where they are
-// fewer than a vector, are padded with zeros and computed like all others. So every column is rounded the same
-// way, whatever the width of the row and the instruction set's vectors.
+// OverColumns: a SIMD loop over the columns of a row. A last vector that is not full is padded with zeros and
+// computed like all others, so every column is rounded the same way, whatever the width of the row and of the
+// instruction set's vectors.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_DENSE_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,8 +21,8 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How the body of OverColumns reads and writes: whole vectors. Memory may hold another type than is computed in
-// (bfloat16 in uint16_t).
+// Loads and stores of a full vector, for the body of OverColumns. Memory may hold another type than is
+// computed in (bfloat16 in uint16_t).
 template <class D>
 struct WholeVector {
   D d;
@@ -35,11 +35,11 @@ struct WholeVector {
   HWY_INLINE void Store(hn::Vec<D> v, S* p) const {
     StoreAs(v, d, p);
   }
-  // v where there are columns, `rest` elsewhere: for values that padding would spoil in a sum or a maximum.
+  // v in the columns of the row, `rest` in the padding: for a sum or a maximum that the padding would spoil.
   HWY_INLINE hn::Vec<D> Or(hn::Vec<D> v, float /*rest*/) const { return v; }
 };
 
-// The same for the last `count` columns of a row, through a padded copy.
+// Loads and stores of the last `count` columns of a row, through a padded copy.
 template <class D>
 struct PartOfVector {
   D d;
@@ -63,8 +63,8 @@ struct PartOfVector {
   }
 };
 
-// body(i, io) for the columns from i on; it loads and stores through io only. The body is a generic lambda,
-// [&](int64_t i, auto io) HWY_ATTR { ... }.
+// Calls body(i, io) for every vector of columns, i being its first. The body is a generic lambda,
+// [&](int64_t i, auto io) HWY_ATTR { ... }, and loads and stores through io only.
 template <class D, class Body>
 HWY_INLINE void OverColumns(D d, int64_t n, const Body& body) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

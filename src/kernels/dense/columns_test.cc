@@ -13,7 +13,7 @@
 namespace lattice::kernels {
 namespace {
 
-// 16 columns fill whole vectors of every instruction set; those behind repeat the first ones.
+// 16 columns fill whole vectors of every instruction set; the columns after them repeat the first ones.
 constexpr int64_t kWhole = 16, kColumns = 27;
 
 std::vector<float> Repeating(uint64_t seed) {

@@ -1,5 +1,6 @@
-// The rows of short convolutions and their gradients. A problem has batch, time, channels and width, and
-// works in tiles of kTileRows rows (kernels/dense/short_conv.h, kernels/dense/unit_conv.h).
+// Row operations that the short convolutions and their gradients share. A problem
+// (kernels/dense/short_conv.h, kernels/dense/unit_conv.h) has batch, time, channels and width, and is
+// computed in tiles of kTileRows rows.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_DENSE_CONV_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -22,6 +23,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Tokens [begin, end) of sequence b.
 struct TileRange {
   int64_t b, begin, end;
 };
@@ -31,17 +33,18 @@ HWY_INLINE TileRange RangeOf(const Problem& p, int64_t tile) {
   return {b, begin, std::min(p.time, begin + p.kTileRows)};
 }
 
-// The rows of x [B,T,C] that convolutions of sequence b read; those before it come from past [B,W-1,C].
+// The window of rows that a convolution of sequence b reads: rows of x [B,T,C], and of past [B,W-1,C] before
+// its first token.
 template <class Problem>
-class RowsUnder {
+class ConvWindow {
  public:
-  RowsUnder(const Problem& p, int64_t b)
+  ConvWindow(const Problem& p, int64_t b)
       : channels_(p.channels),
         x_(p.x + b * p.time * p.channels),
         past_(p.past == nullptr ? nullptr : p.past + b * (p.width - 1) * p.channels),
         rows_(static_cast<size_t>(p.width)) {}
 
-  // The W rows under the convolution at time t, oldest first, null where there is none.
+  // The W rows that the convolution at time t reads, oldest first; null where there is none.
   const auto* At(int64_t t) {
     const auto width = static_cast<int64_t>(rows_.size());
     for (int64_t j = 0; j < width; ++j) {
@@ -60,7 +63,7 @@ class RowsUnder {
   std::vector<Row> rows_;
 };
 
-// out[c] = bias[c] + sum_j weight[j,c] rows[j][c], j from 0; rows[j] may be null: zeros.
+// out[c] = bias[c] + sum_j weight[j,c] rows[j][c], summed from j = 0 on. A null rows[j] stands for zeros.
 template <typename T, typename S>
 HWY_INLINE void ConvRow(const S* const* rows, int64_t width, const T* weight, const T* bias, int64_t channels,
                         T* out) {
@@ -84,6 +87,7 @@ HWY_INLINE void MulRows(const T* a, const S* b, int64_t channels, T* out) {
   });
 }
 
+// out[c] += a[c]
 template <typename T>
 HWY_INLINE void AddRow(const T* a, int64_t channels, T* out) {
   OverColumns(hn::ScalableTag<T>(), channels, [&](int64_t c, auto io) HWY_ATTR {

@@ -1,4 +1,4 @@
-// <a, b> of two rows of floats that need not be whole vectors, the same sum for every caller.
+// <a, b> of two rows of floats of any length, summed in the same order for every caller.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_DENSE_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)

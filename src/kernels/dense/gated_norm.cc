@@ -1,3 +1,4 @@
+// LayerNorm times a GELU gate, row by row: two passes for mean and variance, one for the result.
 #include "kernels/dense/gated_norm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -50,16 +51,17 @@ HWY_INLINE void ForwardRow(const GatedNorm<S>& p, int64_t at) {
     const auto n = hn::Mul(hn::Sub(io.Load(x + i), hn::Set(d, m.mean)), hn::Set(d, m.scale));
     const auto z = hn::MulAdd(n, io.Load(p.weight + i), io.Load(p.bias + i));
     const auto g = io.Load(gate + i);
-    io.Store(hn::Mul(hn::Mul(g, NormalAt(d, g).below), z), y + i);
+    io.Store(hn::Mul(hn::Mul(g, NormalAt(d, g).cdf), z), y + i);
   });
 }
 
-// 1 / sqrt(2 pi)
-constexpr float kBellTop = 0.39894228f;
+constexpr float kInvSqrt2Pi = 0.39894228f;
 
-// With z = n w + b and f = gelu(gate): dgate = dy z f'(gate), dz = dy f, dw += dz n, db += dz, and with
-// e = dz w: dx = scale (e - mean(e) - n mean(e n)). `e` has room for a row. Beside the columns gate and dy are
-// zeros, and so is all that is summed.
+// With z = n w + b and f = gelu(gate):
+//   dgate = dy z f'(gate)    dz = dy f    dw += dz n    db += dz
+//   dx = scale (e - mean(e) - n mean(e n)),  e = dz w
+// `e` is scratch for a row. In the padding of the last vector gate and dy are zeros, and so is everything
+// that is summed.
 template <typename S>
 HWY_INLINE void BackwardRow(const GatedNorm<S>& p, int64_t at, float* dw, float* db, float* e) {
   const F32 d;
@@ -74,9 +76,9 @@ HWY_INLINE void BackwardRow(const GatedNorm<S>& p, int64_t at, float* dw, float*
     const auto w = io.Load(p.weight + i);
     const auto g = io.Load(gate + i), r = io.Load(dy + i);
     const auto normal = NormalAt(d, g);
-    const auto slope = hn::MulAdd(hn::Mul(g, hn::Set(d, kBellTop)), normal.bell, normal.below);
+    const auto slope = hn::MulAdd(hn::Mul(g, hn::Set(d, kInvSqrt2Pi)), normal.gauss, normal.cdf);
     io.Store(hn::Mul(hn::Mul(r, hn::MulAdd(n, w, io.Load(p.bias + i))), slope), dgate + i);
-    const auto dz = hn::Mul(r, hn::Mul(g, normal.below));
+    const auto dz = hn::Mul(r, hn::Mul(g, normal.cdf));
     io.Store(hn::MulAdd(dz, n, io.Load(dw + i)), dw + i);
     io.Store(hn::Add(dz, io.Load(db + i)), db + i);
     const auto dn = hn::Mul(dz, w);
@@ -86,10 +88,10 @@ HWY_INLINE void BackwardRow(const GatedNorm<S>& p, int64_t at, float* dw, float*
   });
   const auto width = static_cast<float>(p.width);
   const float mean = hn::GetLane(hn::SumOfLanes(d, sums)) / width;
-  const float slant = hn::GetLane(hn::SumOfLanes(d, alongs)) / width * m.scale;
+  const float along = hn::GetLane(hn::SumOfLanes(d, alongs)) / width * m.scale;  // mean(e n) scale
   OverColumns(d, p.width, [&](int64_t i, auto io) HWY_ATTR {
     const auto off = hn::Sub(io.Load(x + i), hn::Set(d, m.mean));
-    const auto rest = hn::NegMulAdd(off, hn::Set(d, slant), hn::Sub(io.Load(e + i), hn::Set(d, mean)));
+    const auto rest = hn::NegMulAdd(off, hn::Set(d, along), hn::Sub(io.Load(e + i), hn::Set(d, mean)));
     io.Store(hn::Mul(rest, hn::Set(d, m.scale)), dx + i);
   });
 }

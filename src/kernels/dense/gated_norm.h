@@ -1,4 +1,4 @@
-// LayerNorm times a GELU gate, what stands between a memory and its output projection:
+// LayerNorm times a GELU gate, forward and backward: the layer between a memory and its output projection.
 //   y = gelu(gate) (n w + b),   n = (x - mean) / sqrt(variance + eps) over a row
 // with gelu(g) = g (1 + erf(g / sqrt 2)) / 2. Computed in float32; erf to 1.5e-7.
 #ifndef LATTICE_KERNELS_DENSE_GATED_NORM_H_

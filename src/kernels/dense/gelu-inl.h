@@ -1,4 +1,4 @@
-// The error function and what GELU needs of it, a vector at a time.
+// The standard normal distribution function, which GELU and its gradient need: gelu(x) = x cdf(x).
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_DENSE_GELU_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -16,13 +16,14 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The standard normal distribution at x, and exp(-x^2 / 2), which comes with it.
+// cdf(x) = (1 + erf(x / sqrt 2)) / 2, and exp(-x^2 / 2), which is computed on the way.
 template <class V>
 struct Normal {
-  V below, bell;
+  V cdf, gauss;
 };
 
-// By Abramowitz and Stegun 7.1.26: erf(|x|) = 1 - p(t) exp(-x^2), t = 1 / (1 + 0.3275911 |x|).
+// With erf by Abramowitz and Stegun 7.1.26, to 1.5e-7: erf(|x|) = 1 - p(t) exp(-x^2), where p is a polynomial
+// and t = 1 / (1 + 0.3275911 |x|).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE Normal<V> NormalAt(D d, V x) {
   const auto set = [&](float value) { return hn::Set(d, value); };
@@ -32,9 +33,9 @@ HWY_INLINE Normal<V> NormalAt(D d, V x) {
   p = hn::MulAdd(p, t, set(1.421413741f));
   p = hn::MulAdd(p, t, set(-0.284496736f));
   p = hn::MulAdd(p, t, set(0.254829592f));
-  const auto bell = hn::Exp(d, hn::Neg(hn::Mul(size, size)));
-  const auto erf = hn::CopySign(hn::NegMulAdd(hn::Mul(p, t), bell, set(1)), x);
-  return {hn::MulAdd(set(0.5f), erf, set(0.5f)), bell};
+  const auto gauss = hn::Exp(d, hn::Neg(hn::Mul(size, size)));
+  const auto erf = hn::CopySign(hn::NegMulAdd(hn::Mul(p, t), gauss, set(1)), x);
+  return {hn::MulAdd(set(0.5f), erf, set(0.5f)), gauss};
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

@@ -1,3 +1,5 @@
+// Matrix products with float32 weights, and with bf16 weights on CPUs without bf16 instructions; the choice
+// of the product for a weight format; conversions of weights.
 #include "kernels/dense/matmul.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,20 +27,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<F32>;
 
-// Rows of x that share the loads of 4 rows of W: as many sums as there are registers for.
+// Rows of x in a tile: with 4 rows of W, as many sums as there are registers for.
 constexpr int kColumns = HWY_TARGET <= HWY_AVX3 ? 6 : 2;
 
-// Columns between two steps of FetchAhead.
+// Columns between two steps of the prefetching.
 constexpr int64_t kAheadStep = 16;
 
-// The first n of a vector, zeros behind: copied, because nothing may be read beyond the end of a mapped file.
+// The n elements at w, padded with zeros. They are copied first, because nothing may be read beyond the end
+// of a mapped file.
 HWY_INLINE FloatVec LoadFirst(F32 d, const float* w, int64_t n) {
   float padded[HWY_MAX_BYTES / sizeof(float)] = {};
   std::copy_n(w, n, padded);
   return hn::LoadU(d, padded);
 }
 
-// The sums of the lanes of four vectors, each added in the same order as the others.
+// The sums of the lanes of four vectors, all added in the same order.
 HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* out) {
   const FloatVec sums[4] = {a, b, c, d};
 #if HWY_TARGET == HWY_SCALAR
@@ -48,7 +51,7 @@ HWY_INLINE void Totals(FloatVec a, FloatVec b, FloatVec c, FloatVec d, float* ou
 #endif
 }
 
-// R rows of W with C rows of x.
+// The micro-kernel: R rows of W with C rows of x.
 template <int R, int C>
 HWY_INLINE void Tile(const float* w, const float* x, int64_t cols, float* y, int64_t y_stride,
                      FetchAhead& ahead) {
@@ -92,7 +95,7 @@ HWY_INLINE void Tile(const float* w, const float* x, int64_t cols, float* y, int
   }
 }
 
-// The last C' < kColumns rows of x.
+// The micro-kernel for the last `left` rows of x, fewer than kColumns.
 template <int R, int C>
 HWY_INLINE void LastColumns(int64_t left, const float* w, const float* x, int64_t cols, float* y,
                             int64_t y_stride, FetchAhead& ahead) {
@@ -102,6 +105,7 @@ HWY_INLINE void LastColumns(int64_t left, const float* w, const float* x, int64_
   }
 }
 
+// R rows of W, from `row` on, with rows [first, last) of x.
 template <int R>
 void Rows(const MatMul& p, const float* w, int64_t row, int64_t first, int64_t last) {
   const int64_t cols = p.w.cols, tiles = (last - first + kColumns - 1) / kColumns;
@@ -119,13 +123,13 @@ void ProductF32(const MatMul& p, int64_t first, int64_t last) {
   const float* w = static_cast<const float*>(p.w.data);
   OverBlocks(p.count, p.w.cols * static_cast<int64_t>(sizeof(float)), kColumns, kCachedRows, first, last,
              [&](int64_t row, int64_t stop, int64_t m, int64_t end) {
-               // One row of x is bound by memory, which is read fastest as one stream.
+               // The product with one row of x is bound by memory, which is read fastest as one stream.
                for (; p.count > 1 && row + 4 <= stop; row += 4) Rows<4>(p, w + row * p.w.cols, row, m, end);
                for (; row < stop; ++row) Rows<1>(p, w + row * p.w.cols, row, m, end);
              });
 }
 
-// The two columns of words of bf16.
+// The two columns of bf16 in each word, as float32.
 HWY_INLINE FloatVec FirstColumn(F32 d, hn::Vec<hn::RebindToUnsigned<F32>> words) {
   return hn::BitCast(d, hn::ShiftLeft<16>(words));
 }
@@ -134,14 +138,15 @@ HWY_INLINE FloatVec SecondColumn(F32 d, hn::Vec<hn::RebindToUnsigned<F32>> words
   return hn::BitCast(d, hn::And(words, hn::Set(d32, 0xffff0000u)));
 }
 
-// Vectors of a panel that are summed together with C rows of x: as many as there are registers for.
+// How many vectors of a panel are multiplied with C rows of x at a time: as many as there are registers for.
 template <int C>
 constexpr int kVectors = HWY_MIN(static_cast<int>(kPanelRows / HWY_LANES(float)), HWY_TARGET <= HWY_AVX3 ? 2
                                                                                   : C <= 2               ? 4
                                                                                   : C <= 4               ? 2
                                                                                                          : 1);
 
-// Rows [row, row + kVectors lanes) of a panel of bf16 with C rows of float32; sums [C][kPanelRows].
+// The micro-kernel for bf16: rows of a panel, kVectors vectors of them from `row` on, with C rows of float32.
+// sums is [C][kPanelRows].
 template <int C>
 HWY_INLINE void SumBf16(const uint32_t* panel, int64_t row, const float* x, int64_t cols, float* sums,
                         FetchAhead& ahead) {
@@ -176,15 +181,15 @@ HWY_INLINE void SumBf16(const uint32_t* panel, int64_t row, const float* x, int6
 }
 
 void ProductBf16(const MatMul& p, int64_t first, int64_t last) {
-  OverPanels(p, first, last, [&](auto count, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+  OverPanels(p, first, last, [&](auto count, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
     constexpr int C = count();
-    const auto* panel = reinterpret_cast<const uint32_t*>(share.data);
+    const auto* panel = reinterpret_cast<const uint32_t*>(slice.data);
     float sums[C * kPanelRows];
     for (int64_t row = 0; row < kPanelRows; row += kVectors<C> * hn::Lanes(F32()))
       SumBf16<C>(panel, row, p.x + m * p.w.cols, p.w.cols, sums, ahead);
     for (int c = 0; c < C; ++c) {
-      std::copy(sums + c * kPanelRows + share.first, sums + c * kPanelRows + share.last,
-                p.y + (m + c) * p.w.rows + share.row + share.first);
+      std::copy(sums + c * kPanelRows + slice.first, sums + c * kPanelRows + slice.last,
+                p.y + (m + c) * p.w.rows + slice.row + slice.first);
     }
   });
 }
@@ -231,7 +236,7 @@ bool WantsBf16Rows() {
   return HasBf16();
 }
 
-void RoundRows(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
+void RoundRows(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
   RoundRowsBf16(x, cols, out, first, last);
 }
 

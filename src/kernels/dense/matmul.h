@@ -1,15 +1,15 @@
-// Products of rows of activations with a weight matrix, y = x W^T, for weights of three formats.
+// Matrix products of rows of activations with a weight matrix, y = x W^T, for weights of three formats.
 //
 // Every element of y is summed over the columns in one order that depends on the instruction set only: not on
 // how many rows of x there are, nor on which rows of W a thread computes. A token therefore gets the same
 // bits alone, in a batch and in a prompt.
 //
-//   kF32          float32 products and sums.
-//   kBf16         exact products, float32 sums. Where the CPU multiplies bf16, activations are rounded to it
-//                 once; elsewhere the weight is widened and activations stay as they are.
-//   kInt8         W[r,c] = scales[r] q[r,c]. Activations are rounded once to 8-bit integers with a factor for
-//                 every 64 columns of a row. Products and sums over those 64 are exact, then added in float32
-//                 from the first to the last: the same bits on every instruction set.
+//   kF32    float32 products and sums.
+//   kBf16   exact products, float32 sums. Where the CPU multiplies bf16, activations are rounded to it once;
+//           elsewhere weights are widened to float32 and activations stay as they are.
+//   kInt8   W[r,c] = scales[r] q[r,c]. Activations are quantised once to 8-bit integers, with one scale for
+//           every 64 columns of a row. Products and sums over those 64 are exact; the sums of the blocks are
+//           added in float32 from the first to the last, with the same bits on every instruction set.
 #ifndef LATTICE_KERNELS_DENSE_MATMUL_H_
 #define LATTICE_KERNELS_DENSE_MATMUL_H_
 
@@ -20,65 +20,67 @@
 
 namespace lattice::kernels {
 
-// [rows, cols]. kF32: row by row without gaps; no alignment is asked for. Others: panels.h. The memory is the
-// caller's.
+// A weight matrix [rows, cols] in the caller's memory. kF32: row by row without gaps, of any alignment. The
+// other formats: panels (panels.h).
 struct WeightMatrix {
   WeightFormat format = WeightFormat::kF32;
   int64_t rows = 0, cols = 0;
   const void* data = nullptr;
   const float* scales = nullptr;  // [rows], kInt8 only
 
-  // Of the values and scales, without what fills up panels.
+  // Bytes of the values and scales, without the padding of panels.
   int64_t Bytes() const { return rows * cols * WeightBytes(format) + (scales == nullptr ? 0 : 4 * rows); }
-  // Of `data`.
+  // Bytes of `data`, with the padding of panels.
   int64_t StoredBytes() const {
     return format == WeightFormat::kF32 ? 4 * rows * cols : PanelsOf(rows) * PanelBytes(format, cols);
   }
 };
 
-// Rows of activations as words of 4 bytes, 2 columns of bf16 or 4 of int8, zeros behind the last. kTile rows
-// (the last tile has what is left) are interleaved as the rows of a panel are: word 0 of all, then word 1,
-// and so on. What there is for every block of kBlock columns stands in the same order.
-struct RowWords {
-  int64_t count = 0;           // rows
-  uint32_t* data = nullptr;    // [count, words]
-  float* scales = nullptr;     // int8: [count, Blocks(cols)]; x[m,c] = scale of its block times its integer
-  int32_t* offsets = nullptr;  // int8: as scales; -128 times the sum of a block, for panels are q + 128
+// Rows of activations, packed for products with panels. A row is a sequence of 4-byte words, 2 columns of
+// bf16 or 4 of int8, padded with zeros. The rows of a tile (kTile rows; the last tile has what is left) are
+// interleaved like those of a panel: word 0 of all rows, then word 1, and so on. Scales and offsets, one for
+// every block of kBlock columns, are interleaved in the same way.
+struct PackedRows {
+  int64_t count = 0;         // rows
+  uint32_t* data = nullptr;  // [count, words]
+  float* scales = nullptr;  // int8: [count, Blocks(cols)]; x[m,c] is its integer times the scale of its block
+  int32_t* offsets =
+      nullptr;  // int8: like scales; -128 times the sum of a block, because panels hold q + 128
 
   static constexpr int64_t kTile = 8, kBlock = 64;
   static constexpr int64_t Blocks(int64_t cols) { return (cols + kBlock - 1) / kBlock; }
 
-  // From a word of row m to its next one.
+  // The distance from a word of row m to the next one of that row.
   int64_t Step(int64_t m) const { return m / kTile < count / kTile ? kTile : count % kTile; }
-  // The first of row m, if a row has `words`.
+  // The index of the first word of row m, if a row has `words` words.
   int64_t Index(int64_t m, int64_t words) const { return m / kTile * kTile * words + m % kTile; }
 };
 
-// Rounds rows [first, last) of x [*, cols] to integers, at most 127. A block with a value that is not finite
-// gives NaN products.
-void QuantizeRows(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last);
+// Quantises rows [first, last) of x [*, cols] to integers of size at most 127. A block with a value that is
+// not finite gets a NaN scale, and so NaN products.
+void QuantizeRows(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last);
 
-// Whether kBf16 takes words here, or x.
+// Whether products of kBf16 take packed rows on this CPU; otherwise they take x.
 bool WantsBf16Rows();
 
 // Rounds rows [first, last) of x [*, cols] to bf16, ties to even; only where WantsBf16Rows().
-void RoundRows(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last);
+void RoundRows(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last);
 
 struct MatMul {
   WeightMatrix w;
   int64_t count = 0;         // rows of x and y
   const float* x = nullptr;  // [count, cols], for kF32, and for kBf16 without WantsBf16Rows()
-  RowWords words = {};       // for kInt8, and for kBf16 with WantsBf16Rows()
+  PackedRows packed = {};    // for kInt8, and for kBf16 with WantsBf16Rows()
   float* y = nullptr;        // [count, rows]
-  // Fetched into the caches while each panel, or 4 rows of float32, is computed.
+  // Other memory to prefetch while each panel, or each 4 rows of float32, is computed.
   FetchAhead::Beside beside = {};
 };
 
-// y[:, first..last): the share of rows [first, last) of W. Any thread may compute any share; those that begin
-// and end with a panel take the least time.
+// Computes y[:, first..last), the product with rows [first, last) of W. Any thread may compute any range;
+// ranges of whole panels are fastest.
 void MatMulRows(const MatMul& p, int64_t first, int64_t last);
 
-// One row of float32 weights as quantised and scale: q = round(w / scale), |q| <= 127.
+// Quantises one row of float32 weights: q = round(w / scale), |q| <= 127.
 void QuantizeWeights(const float* w, int64_t cols, int8_t* q, float* scale);
 void RoundToBf16(const float* w, int64_t count, uint16_t* out);
 void WidenBf16(const uint16_t* w, int64_t count, float* out);

@@ -1,3 +1,4 @@
+// Matrix products with panels of bf16 and int8 weights by AVX-512 intrinsics; elsewhere they do not exist.
 #include "kernels/dense/matmul_avx512.h"
 
 #include <algorithm>
@@ -20,12 +21,12 @@
 namespace lattice::kernels {
 namespace {
 
-// A panel is two vectors wide; with the rows of a tile of x there are 16 sums.
+// A panel is two vectors wide, so with the 8 rows of a tile of x there are 16 sums, one register each.
 constexpr int kVectors = 2;
 static_assert(kPanelRows == 16 * kVectors);
 
-// Add: a word of 16 rows of W times the same word of a row of x, to 16 sums. Written as assembly because GCC
-// 12 copies the sums around its own form of them.
+// Add multiplies a word of 16 rows of W with the same word of a row of x and adds to 16 sums. It is assembly
+// because GCC 12 copies the sums back and forth around its own intrinsics.
 struct Bf16 {
   using Sum = __m512;
   LATTICE_AVX512 static LATTICE_INLINE void Add(__m512i w, __m512i x, Sum& sum) {
@@ -39,31 +40,31 @@ struct Int8 {
   }
 };
 
-// Sums of rows [0, 32) of a panel into those of y that are wanted.
-LATTICE_AVX512 LATTICE_INLINE void Store(const PanelShare& share, int v, __m512 sum, float* y) {
-  const uint32_t wanted = static_cast<uint32_t>((uint64_t{1} << share.last) - (uint64_t{1} << share.first));
+// Stores vector v of a panel's sums, but only those rows that the slice has.
+LATTICE_AVX512 LATTICE_INLINE void Store(const PanelSlice& slice, int v, __m512 sum, float* y) {
+  const uint32_t wanted = static_cast<uint32_t>((uint64_t{1} << slice.last) - (uint64_t{1} << slice.first));
   _mm512_mask_storeu_ps(y + 16 * v, static_cast<__mmask16>(wanted >> (16 * v)), sum);
 }
 
-// Asks for the cache lines of C rows of y that a tile will write, while it computes them: they are as far
-// apart as rows are long, which no hardware foresees.
+// Prefetches the cache lines of C rows of y that a tile will write. They are a whole row apart, a pattern
+// that hardware does not prefetch.
 template <int C>
-LATTICE_AVX512 LATTICE_INLINE void FetchOutput(const MatMul& p, const PanelShare& share, int64_t m) {
+LATTICE_AVX512 LATTICE_INLINE void FetchOutput(const MatMul& p, const PanelSlice& slice, int64_t m) {
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) {
-    const float* y = p.y + (m + c) * p.w.rows + share.row;
-    __builtin_prefetch(y + share.first, 1);
-    __builtin_prefetch(y + (share.first + share.last) / 2, 1);
-    __builtin_prefetch(y + share.last - 1, 1);
+    const float* y = p.y + (m + c) * p.w.rows + slice.row;
+    __builtin_prefetch(y + slice.first, 1);
+    __builtin_prefetch(y + (slice.first + slice.last) / 2, 1);
+    __builtin_prefetch(y + slice.last - 1, 1);
   }
 }
 
-// Bf16 or Int8: the sums of a panel with C rows of x.
+// The sums of a panel with C rows of x, held in registers; F is Bf16 or Int8.
 template <class F, int C>
 struct Sums {
   typename F::Sum values[C][kVectors];
 
-  // Words [0, words) of the panel at w and of the tile at x.
+  // Adds the products of words [0, words) of the panel at w and of the tile at x.
   LATTICE_AVX512 LATTICE_INLINE void Add(const char* w, const uint32_t* x, int64_t words, FetchAhead& ahead) {
     int64_t k = 0;
     for (; k + kAheadWords <= words; k += kAheadWords) {
@@ -87,23 +88,23 @@ struct Sums {
 };
 
 template <int C>
-LATTICE_AVX512 void TileBf16(const MatMul& p, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+LATTICE_AVX512 void TileBf16(const MatMul& p, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
   const int64_t words = WordsOf(WeightFormat::kBf16, p.w.cols);
-  FetchOutput<C>(p, share, m);
+  FetchOutput<C>(p, slice, m);
   Sums<Bf16, C> sums;
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) sums.values[c][0] = sums.values[c][1] = _mm512_setzero_ps();
-  sums.Add(share.data, p.words.data + m * words, words, ahead);
+  sums.Add(slice.data, p.packed.data + m * words, words, ahead);
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
-      Store(share, v, sums.values[c][v], p.y + (m + c) * p.w.rows + share.row);
+      Store(slice, v, sums.values[c][v], p.y + (m + c) * p.w.rows + slice.row);
   }
 }
 
-// Adds the products of one block to `totals`. A function of its own, because the registers are for the
-// integers: GCC would keep the totals in them.
+// Adds the products of one block of 64 columns to `totals`. Not inlined, because GCC would keep the totals in
+// the registers that the integer sums need.
 template <int C>
 LATTICE_AVX512 __attribute__((noinline)) void AddBlock(const char* w, const uint32_t* x, int64_t words,
                                                        const int32_t* offsets, const float* scales,
@@ -124,24 +125,24 @@ LATTICE_AVX512 __attribute__((noinline)) void AddBlock(const char* w, const uint
 }
 
 template <int C>
-LATTICE_AVX512 void TileInt8(const MatMul& p, const PanelShare& share, int64_t m, FetchAhead& ahead) {
-  constexpr int64_t kWords = RowWords::kBlock / 4;
-  const int64_t words = WordsOf(WeightFormat::kInt8, p.w.cols), blocks = RowWords::Blocks(p.w.cols);
-  FetchOutput<C>(p, share, m);
+LATTICE_AVX512 void TileInt8(const MatMul& p, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
+  constexpr int64_t kWords = PackedRows::kBlock / 4;
+  const int64_t words = WordsOf(WeightFormat::kInt8, p.w.cols), blocks = PackedRows::Blocks(p.w.cols);
+  FetchOutput<C>(p, slice, m);
   alignas(64) float totals[C][kVectors][16] = {};
-  const char* w = share.data;
-  const uint32_t* x = p.words.data + m * words;
+  const char* w = slice.data;
+  const uint32_t* x = p.packed.data + m * words;
   for (int64_t b = 0; b < blocks; ++b, w += 4 * kPanelRows * kWords, x += C * kWords) {
-    AddBlock<C>(w, x, std::min(kWords, words - b * kWords), p.words.offsets + m * blocks + b * C,
-                p.words.scales + m * blocks + b * C, totals, ahead);
+    AddBlock<C>(w, x, std::min(kWords, words - b * kWords), p.packed.offsets + m * blocks + b * C,
+                p.packed.scales + m * blocks + b * C, totals, ahead);
   }
   for (int v = 0; v < kVectors; ++v) {
-    const int64_t rows = std::clamp<int64_t>(p.w.rows - share.row - 16 * v, 0, 16);
+    const int64_t rows = std::clamp<int64_t>(p.w.rows - slice.row - 16 * v, 0, 16);
     const __m512 factors =
-        _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << rows) - 1), p.w.scales + share.row + 16 * v);
+        _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << rows) - 1), p.w.scales + slice.row + 16 * v);
     for (int c = 0; c < C; ++c) {
-      Store(share, v, _mm512_mul_ps(_mm512_load_ps(totals[c][v]), factors),
-            p.y + (m + c) * p.w.rows + share.row);
+      Store(slice, v, _mm512_mul_ps(_mm512_load_ps(totals[c][v]), factors),
+            p.y + (m + c) * p.w.rows + slice.row);
     }
   }
 }
@@ -176,21 +177,21 @@ bool HasVnni() {
   return cpu && UsesAvx512();
 }
 
-void RoundRowsBf16(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
+void RoundRowsBf16(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
   const int64_t words = WordsOf(WeightFormat::kBf16, cols);
   for (int64_t m = first; m < last; ++m)
     RoundRow(x + m * cols, cols, out.Step(m), out.data + out.Index(m, words));
 }
 
 void MatMulBf16(const MatMul& p, int64_t first, int64_t last) {
-  OverPanels(p, first, last, [&](auto c, const PanelShare& share, int64_t m, FetchAhead& ahead) {
-    TileBf16<c()>(p, share, m, ahead);
+  OverPanels(p, first, last, [&](auto c, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
+    TileBf16<c()>(p, slice, m, ahead);
   });
 }
 
 void MatMulVnni(const MatMul& p, int64_t first, int64_t last) {
-  OverPanels(p, first, last, [&](auto c, const PanelShare& share, int64_t m, FetchAhead& ahead) {
-    TileInt8<c()>(p, share, m, ahead);
+  OverPanels(p, first, last, [&](auto c, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
+    TileInt8<c()>(p, slice, m, ahead);
   });
 }
 
@@ -202,7 +203,7 @@ namespace lattice::kernels {
 
 bool HasBf16() { return false; }
 bool HasVnni() { return false; }
-void RoundRowsBf16(const float*, int64_t, const RowWords&, int64_t, int64_t) {}
+void RoundRowsBf16(const float*, int64_t, const PackedRows&, int64_t, int64_t) {}
 void MatMulBf16(const MatMul&, int64_t, int64_t) {}
 void MatMulVnni(const MatMul&, int64_t, int64_t) {}
 

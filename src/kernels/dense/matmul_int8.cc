@@ -1,3 +1,4 @@
+// The int8 matrix product for CPUs without AVX-512 VNNI, and the quantisation of activations.
 #include "kernels/dense/matmul_int8.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +25,9 @@ using F32 = hn::ScalableTag<float>;
 using I32 = hn::RebindToSigned<F32>;
 using IntVec = hn::Vec<I32>;
 
-// Four bytes of W, 0..255, of every lane and the same four of x, signed, in a form that multiplies fast.
+// The four bytes of a word, unpacked for multiplication: those of W are unsigned, those of x signed. On x86
+// they become pairs of 16-bit integers, the even and the odd bytes; elsewhere four vectors of 32-bit
+// integers.
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 using I16 = hn::Repartition<int16_t, I32>;
 struct Words {
@@ -40,7 +43,7 @@ HWY_INLINE Words WordsOfX(uint32_t x) {
   const auto pairs = hn::BitCast(I16(), hn::Set(I32(), static_cast<int32_t>(x)));
   return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
 }
-// On x86 this adds the products of neighbours and leaves the second sum alone.
+// On x86 ReorderWidenMulAccumulate adds the products of neighbours to the first sum and ignores the second.
 HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
   IntVec none = hn::Zero(I32());
   sum = hn::ReorderWidenMulAccumulate(I32(), w.even, x.even, sum, none);
@@ -67,11 +70,11 @@ HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
 }
 #endif
 
-// Vectors of a panel that are summed together.
+// How many vectors of a panel are multiplied at a time.
 constexpr int kVectors = HWY_MIN(static_cast<int>(kPanelRows / HWY_LANES(float)), 2);
 
-// Rows [row, row + kVectors lanes) of one block of a panel with a tile of C rows of x, into totals
-// [C][kPanelRows].
+// The micro-kernel: kVectors vectors of rows of one block of a panel with a tile of C rows of x. The exact
+// integer sums are scaled and added to totals [C][kPanelRows].
 template <int C>
 HWY_INLINE void AddBlock(const uint32_t* w, const uint32_t* x, int64_t words, const int32_t* offsets,
                          const float* scales, float* totals, FetchAhead& ahead) {
@@ -102,29 +105,29 @@ HWY_INLINE void AddBlock(const uint32_t* w, const uint32_t* x, int64_t words, co
 }
 
 void Product(const MatMul& p, int64_t first, int64_t last) {
-  constexpr int64_t kWords = RowWords::kBlock / 4;
-  const int64_t words = WordsOf(p.w.format, p.w.cols), blocks = RowWords::Blocks(p.w.cols);
-  OverPanels(p, first, last, [&](auto count, const PanelShare& share, int64_t m, FetchAhead& ahead) {
+  constexpr int64_t kWords = PackedRows::kBlock / 4;
+  const int64_t words = WordsOf(p.w.format, p.w.cols), blocks = PackedRows::Blocks(p.w.cols);
+  OverPanels(p, first, last, [&](auto count, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
     constexpr int C = count();
-    const auto* panel = reinterpret_cast<const uint32_t*>(share.data);
+    const auto* panel = reinterpret_cast<const uint32_t*>(slice.data);
     float totals[C * kPanelRows] = {};
     for (int64_t b = 0; b < blocks; ++b) {
       for (int64_t row = 0; row < kPanelRows; row += kVectors * hn::Lanes(I32())) {
-        AddBlock<C>(panel + b * kWords * kPanelRows + row, p.words.data + m * words + b * kWords * C,
-                    std::min(kWords, words - b * kWords), p.words.offsets + m * blocks + b * C,
-                    p.words.scales + m * blocks + b * C, totals + row, ahead);
+        AddBlock<C>(panel + b * kWords * kPanelRows + row, p.packed.data + m * words + b * kWords * C,
+                    std::min(kWords, words - b * kWords), p.packed.offsets + m * blocks + b * C,
+                    p.packed.scales + m * blocks + b * C, totals + row, ahead);
       }
     }
     for (int c = 0; c < C; ++c) {
-      for (int64_t row = share.first; row < share.last; ++row) {
-        p.y[(m + c) * p.w.rows + share.row + row] =
-            totals[c * kPanelRows + row] * p.w.scales[share.row + row];
+      for (int64_t row = slice.first; row < slice.last; ++row) {
+        p.y[(m + c) * p.w.rows + slice.row + row] =
+            totals[c * kPanelRows + row] * p.w.scales[slice.row + row];
       }
     }
   });
 }
 
-// The largest of n values, a multiple of the vector, without their signs; NaN when one is not finite.
+// max |x| of n values, n being a multiple of the vector; NaN when one is not finite.
 HWY_INLINE float LargestSize(const float* x, int64_t n) {
   const F32 d;
   const int64_t N = hn::Lanes(d);
@@ -132,19 +135,19 @@ HWY_INLINE float LargestSize(const float* x, int64_t n) {
   for (int64_t i = 0; i < n; i += N) {
     const auto v = hn::LoadU(d, x + i);
     top = hn::Max(top, hn::Abs(v));
-    // 0 for finite values, NaN else; a maximum alone may drop a NaN.
+    // v - v is 0 for finite values and NaN for others. The maximum alone may drop a NaN.
     nan = hn::Add(nan, hn::Sub(v, v));
   }
   return hn::GetLane(hn::MaxOfLanes(d, top)) + hn::GetLane(hn::SumOfLanes(d, nan));
 }
 
-// A block of x as bytes; returns their sum.
+// Quantises a block of x; returns the sum of the integers.
 HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   constexpr float kRange = 127;
-  const float largest = LargestSize(x, RowWords::kBlock);
-  // The smallest denormals have no inverse; they are as good as zero.
+  const float largest = LargestSize(x, PackedRows::kBlock);
+  // The reciprocal of the smallest values would overflow; they are taken as zero.
   if (!std::isfinite(largest) || largest < std::numeric_limits<float>::min() * kRange) {
-    std::fill_n(out, RowWords::kBlock, int8_t{0});
+    std::fill_n(out, PackedRows::kBlock, int8_t{0});
     *scale = std::isfinite(largest) ? 0 : std::numeric_limits<float>::quiet_NaN();
     return 0;
   }
@@ -153,7 +156,7 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   const hn::Rebind<int8_t, F32> d8;
   const auto inverse = hn::Set(d, kRange / largest);
   auto sum = hn::Zero(I32());
-  for (int64_t i = 0; i < RowWords::kBlock; i += hn::Lanes(d)) {
+  for (int64_t i = 0; i < PackedRows::kBlock; i += hn::Lanes(d)) {
     const auto a = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
     sum = hn::Add(sum, a);
     hn::StoreU(hn::DemoteTo(d8, a), d8, out + i);
@@ -161,9 +164,9 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   return hn::GetLane(hn::SumOfLanes(I32(), sum));
 }
 
-void Quantize(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
-  constexpr int64_t kBlock = RowWords::kBlock;
-  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = RowWords::Blocks(cols);
+void Quantize(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
+  constexpr int64_t kBlock = PackedRows::kBlock;
+  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = PackedRows::Blocks(cols);
   for (int64_t m = first; m < last; ++m) {
     const int64_t step = out.Step(m), at = out.Index(m, blocks);
     uint32_t* to = out.data + out.Index(m, words);
@@ -197,7 +200,7 @@ void MatMulInt8(const MatMul& p, int64_t first, int64_t last) {
   HWY_DYNAMIC_DISPATCH(Product)(p, first, last);
 }
 
-void QuantizeRows(const float* x, int64_t cols, const RowWords& out, int64_t first, int64_t last) {
+void QuantizeRows(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(Quantize)(x, cols, out, first, last);
 }

@@ -1,4 +1,4 @@
-// The int8 product for CPUs without an instruction for it.
+// The int8 matrix product for CPUs without AVX-512 VNNI.
 #ifndef LATTICE_KERNELS_DENSE_MATMUL_INT8_H_
 #define LATTICE_KERNELS_DENSE_MATMUL_INT8_H_
 

@@ -148,13 +148,13 @@ TEST_P(MatMulOfIsa, RoundedActivationsGiveExactProducts) {
   }
 }
 
-// The integers of row m of the activations, [cols], and the factors of its blocks.
+// The integers of row m of the activations, [cols], and the scales of its blocks.
 struct QuantizedRow {
   std::vector<int8_t> values;
   std::vector<float> scales;
 
-  QuantizedRow(const RowWords& rows, int64_t m, int64_t cols) : values(cols) {
-    const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = RowWords::Blocks(cols);
+  QuantizedRow(const PackedRows& rows, int64_t m, int64_t cols) : values(cols) {
+    const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = PackedRows::Blocks(cols);
     for (int64_t c = 0; c < cols; ++c) {
       const uint32_t word = rows.data[rows.Index(m, words) + c / 4 * rows.Step(m)];
       values[c] = static_cast<int8_t>(word >> (8 * (c % 4)));
@@ -171,12 +171,12 @@ TEST_P(MatMulOfIsa, Int8SumsBlocksExactlyAndThenInOrder) {
     Operands o(c);
     const std::vector<float> y = o.Compute(13);
     for (int64_t m = 0; m < c.count; ++m) {
-      const QuantizedRow row(o.p.words, m, c.cols);
+      const QuantizedRow row(o.p.packed, m, c.cols);
       for (int64_t r = 0; r < c.rows; ++r) {
         float sum = 0;
-        for (int64_t b = 0; b < RowWords::Blocks(c.cols); ++b) {
+        for (int64_t b = 0; b < PackedRows::Blocks(c.cols); ++b) {
           int32_t exact = 0;
-          for (int64_t i = b * RowWords::kBlock; i < std::min(c.cols, (b + 1) * RowWords::kBlock); ++i)
+          for (int64_t i = b * PackedRows::kBlock; i < std::min(c.cols, (b + 1) * PackedRows::kBlock); ++i)
             exact += row.values[i] * o.int8[r * c.cols + i];
           const float part = static_cast<float>(exact) * row.scales[b];
           sum += part;
@@ -211,11 +211,11 @@ TEST_P(MatMulOfIsa, QuantizedBlocksKeepEightBitsAndNan) {
   std::fill_n(o.x.begin() + kCols, kCols, 0.0f);
   o.x[150] = std::numeric_limits<float>::infinity();
   o.Convert();
-  const QuantizedRow row(o.p.words, 0, kCols);
+  const QuantizedRow row(o.p.packed, 0, kCols);
   for (int64_t i = 0; i < kCols; ++i) {
-    const int64_t b = i / RowWords::kBlock;
+    const int64_t b = i / PackedRows::kBlock;
     float largest = 0;
-    for (int64_t j = b * RowWords::kBlock; j < std::min(kCols, (b + 1) * RowWords::kBlock); ++j)
+    for (int64_t j = b * PackedRows::kBlock; j < std::min(kCols, (b + 1) * PackedRows::kBlock); ++j)
       largest = std::max(largest, std::fabs(o.x[j]));
     EXPECT_NEAR(row.scales[b] * row.values[i], o.x[i], largest / 253);
   }

@@ -1,3 +1,4 @@
+// Packs weight matrices into panels, and unpacks rows of them.
 #include "kernels/dense/panels.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 namespace lattice::kernels {
 namespace {
 
+// The bits of a word that packing flips: the signs of int8.
 constexpr uint32_t FlippedSigns(WeightFormat format) {
   return format == WeightFormat::kInt8 ? 0x80808080u : 0u;
 }
@@ -13,7 +15,7 @@ constexpr uint32_t FlippedSigns(WeightFormat format) {
 }  // namespace
 
 void PackPanel(WeightFormat format, const void* from, int64_t rows, int64_t cols, void* panel) {
-  // A cache line of every row at a time.
+  // Reads one cache line of every row at a time.
   constexpr int64_t kWords = 16;
   const uint32_t flip = FlippedSigns(format);
   const int64_t row_bytes = cols * WeightBytes(format), words = WordsOf(format, cols), whole = row_bytes / 4;

@@ -1,3 +1,4 @@
+// The operations between the matrix products of a model at inference, as SIMD loops over a row.
 #include "kernels/dense/pointwise.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -45,7 +46,7 @@ void Silu(float* x, int64_t n) {
 }
 
 void Gelu(const float* gate, int64_t n, float* y) {
-  Map(gate, n, y, [](F32 d, FloatVec g, FloatVec b) { return hn::Mul(hn::Mul(g, NormalAt(d, g).below), b); });
+  Map(gate, n, y, [](F32 d, FloatVec g, FloatVec b) { return hn::Mul(hn::Mul(g, NormalAt(d, g).cdf), b); });
 }
 
 // log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
@@ -76,6 +77,7 @@ void LayerNorm(float* x, const float* weight, const float* bias, int64_t n, floa
   AddToVec(bias, n, x);
 }
 
+// The softmax is computed with the largest score subtracted, and its sum divides at the end.
 void AttendRow(const AttentionRow& p) {
   float top = -HUGE_VALF;
   for (int64_t i = 0; i < p.count; ++i) {

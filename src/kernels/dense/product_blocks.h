@@ -1,4 +1,5 @@
-// The order in which a product goes over W and x, the same for every format and instruction set.
+// Cache blocking of a matrix product: the order in which it goes over W and x, the same for every format and
+// instruction set.
 #ifndef LATTICE_KERNELS_DENSE_PRODUCT_BLOCKS_H_
 #define LATTICE_KERNELS_DENSE_PRODUCT_BLOCKS_H_
 
@@ -7,9 +8,10 @@
 
 namespace lattice::kernels {
 
-// Calls block(begin, stop, m, end) for parts [begin, stop) of W in [first, last) with rows [m, end) of x in
-// [0, count). Of x, as many rows of `row_bytes`, in whole tiles of `columns`, as the L2 cache holds stay
-// there while W goes by; if those are not all, W comes `cached` parts at a time, which stay there too.
+// Calls block(begin, stop, m, end) for parts (rows or panels) [begin, stop) of W with rows [m, end) of x,
+// until all of [first, last) has met all of [0, count). As many rows of x as fit into the L2 cache, in whole
+// tiles of `columns` rows, stay there while W streams by. If those are not all rows, W goes by `cached` parts
+// at a time, which stay in the cache as well.
 template <class Block>
 void OverBlocks(int64_t count, int64_t row_bytes, int64_t columns, int64_t cached, int64_t first,
                 int64_t last, const Block& block) {

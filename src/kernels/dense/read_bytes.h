@@ -1,4 +1,4 @@
-// Reading memory as fast as it goes, to know what a kernel that streams weights is measured against.
+// Reads memory as fast as possible: the bandwidth that kernels which stream weights are compared with.
 #ifndef LATTICE_KERNELS_DENSE_READ_BYTES_H_
 #define LATTICE_KERNELS_DENSE_READ_BYTES_H_
 
@@ -6,7 +6,7 @@
 
 namespace lattice::kernels {
 
-// A value that depends on all of the bytes (whole vectors of 256; a rest is left out).
+// Returns a value that depends on all of the bytes, except for a rest of less than 256.
 uint64_t ReadBytes(const void* data, int64_t bytes);
 
 }  // namespace lattice::kernels

@@ -1,3 +1,4 @@
+// RMSNorm and normalisation to length 1, row by row, with the residual addition fused in.
 #include "kernels/dense/row_norm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,7 +18,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// sum of a b w over a row, w null: ones.
+// The sum of a b w over a row; a null w stands for ones.
 template <typename T, typename S>
 HWY_INLINE T Dot3(const T* a, const S* b, const T* w, int64_t n) {
   const hn::ScalableTag<T> d;
@@ -30,6 +31,7 @@ HWY_INLINE T Dot3(const T* a, const S* b, const T* w, int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
+// out = x + y
 template <typename T, typename S>
 HWY_INLINE void Sum(const T* x, const S* y, int64_t n, T* out) {
   OverColumns(hn::ScalableTag<T>(), n, [&](int64_t i, auto io) HWY_ATTR {
@@ -37,7 +39,7 @@ HWY_INLINE void Sum(const T* x, const S* y, int64_t n, T* out) {
   });
 }
 
-// out = a x w over a row, w null: ones.
+// out = a x w over a row; a null w stands for ones.
 template <typename T, typename S>
 HWY_INLINE void Scale(T a, const T* x, const T* w, int64_t n, S* out) {
   const hn::ScalableTag<T> d;
@@ -58,6 +60,7 @@ HWY_INLINE void AddScaledProduct(T a, const T* x, const S* y, int64_t n, T* out)
   });
 }
 
+// r = 1 / sqrt(share |x|^2 + eps)
 template <typename T>
 HWY_INLINE T InverseLength(const RowNorm<T>& p, const T* x) {
   return T(1) / std::sqrt(p.share * Dot3<T>(x, x, nullptr, p.width) + p.eps);

@@ -1,5 +1,5 @@
-// Normalisation of rows: RMSNorm, alone or behind the addition to a residual stream, and vectors brought to
-// length 1.
+// Normalisation of rows, forward and backward: RMSNorm, alone or fused with the addition to a residual
+// stream, and normalisation to length 1.
 //   s = x + delta;   y = s r w,  r = 1 / sqrt(share |s|^2 + eps)
 // RMSNorm: share = 1/C;  length 1: share = 1, no w;  without delta s is x.
 #ifndef LATTICE_KERNELS_DENSE_ROW_NORM_H_
@@ -9,7 +9,7 @@
 
 namespace lattice::kernels {
 
-// A matrix that is there in T, or (only beside float) in the bits of bfloat16, or not at all.
+// A matrix that is stored in T, or (only if T is float) in the bits of bfloat16, or absent.
 template <typename T, typename Bits = uint16_t>
 struct Stored {
   T* wide = nullptr;
@@ -40,9 +40,9 @@ struct RowNormForward : RowNorm<T> {
 template <typename T>
 struct RowNormBackward : RowNorm<T> {
   const T* sum = nullptr;   // s
-  const T* dsum = nullptr;  // what comes for s itself, or null
+  const T* dsum = nullptr;  // the gradient of s from its other uses, or null
   ConstStored<T> dy;
-  T* dx = nullptr;              // of s, and so of x and of delta
+  T* dx = nullptr;              // the gradient of s, which is that of x and of delta
   uint16_t* dx_bf16 = nullptr;  // the same rounded, or null
   T* partial = nullptr;  // [Tiles, width], where there is a weight: each tile's share of its gradient, which
                          // the caller adds in order

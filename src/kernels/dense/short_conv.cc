@@ -1,3 +1,4 @@
+// Depthwise causal convolution and its gradients, a row of channels at a time.
 #include "kernels/dense/short_conv.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,7 +20,7 @@ template <typename T>
 HWY_INLINE void Forward(const ShortConv<T>& p, T* y, int64_t first, int64_t last) {
   for (int64_t tile = first; tile < last; ++tile) {
     const TileRange range = RangeOf(p, tile);
-    RowsUnder rows(p, range.b);
+    ConvWindow rows(p, range.b);
     for (int64_t t = range.begin; t < range.end; ++t) {
       ConvRow(rows.At(t), p.width, p.weight, p.bias, p.channels, y + (range.b * p.time + t) * p.channels);
     }
@@ -31,7 +32,7 @@ HWY_INLINE void Backward(const ShortConv<T>& p, const T* dy, T* dx, T* partial, 
   const int64_t C = p.channels, W = p.width;
   for (int64_t tile = first; tile < last; ++tile) {
     const TileRange range = RangeOf(p, tile);
-    RowsUnder rows(p, range.b);
+    ConvWindow rows(p, range.b);
     T* sums = partial + tile * (W + 1) * C;
     std::fill(sums, sums + (W + 1) * C, T(0));
     for (int64_t t = range.begin; t < range.end; ++t) {
@@ -42,7 +43,7 @@ HWY_INLINE void Backward(const ShortConv<T>& p, const T* dy, T* dx, T* partial, 
       for (int64_t j = 0; j < W; ++j) {
         if (under[j] != nullptr) MulRows<true>(dy_t, under[j], C, sums + j * C);
       }
-      // x[t] stands under weight j in y[t + W-1-j].
+      // y[t + W-1-j] contains weight[j] x[t].
       MulRows<false>(p.weight + (W - 1) * C, dy_t, C, dx_t);
       for (int64_t later = 1; later < W && t + later < p.time; ++later) {
         MulRows<true>(p.weight + (W - 1 - later) * C, dy_t + later * C, C, dx_t);

@@ -1,4 +1,4 @@
-// Depthwise causal convolution over time, the short convolutions of the models.
+// Depthwise causal convolution over time, forward and backward: the short convolutions of the models.
 //   y[b,t,c] = bias[c] + sum_j weight[j,c] x[b, t-W+1+j, c],   j = W-1 being the newest token
 // Inputs before the first token come from `past`, or are zero. Everything is contiguous.
 #ifndef LATTICE_KERNELS_DENSE_SHORT_CONV_H_

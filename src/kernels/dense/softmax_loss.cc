@@ -1,3 +1,4 @@
+// Cross-entropy and its gradient in place: three passes over a row of logits that stays in cache.
 #include "kernels/dense/softmax_loss.h"
 
 #undef HWY_TARGET_INCLUDE

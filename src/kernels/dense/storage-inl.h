@@ -1,5 +1,5 @@
-// Numbers in memory and in registers: uint16_t holds the bits of bfloat16 and is computed with in float32;
-// float and double are what they are.
+// Loads and stores that convert between stored and computed types: uint16_t holds the bits of bfloat16 and is
+// computed in float32; float and double are stored as they are computed.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_DENSE_STORAGE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,7 +20,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What stored numbers of type S are computed in.
+// The type in which stored numbers of type S are computed.
 template <typename S>
 using Computed = std::conditional_t<std::is_same_v<S, uint16_t>, float, S>;
 
@@ -39,7 +39,7 @@ template <class D>
 HWY_INLINE void StoreAs(hn::Vec<D> v, D d, hn::TFromD<D>* p) {
   hn::StoreU(v, d, p);
 }
-// To the nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 template <class D>
 HWY_INLINE void StoreAs(hn::Vec<D> v, D /*d*/, uint16_t* p) {
   const hn::Rebind<uint16_t, D> d16;

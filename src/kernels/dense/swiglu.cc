@@ -1,3 +1,4 @@
+// The element-wise product of a SwiGLU and its gradients, as SIMD loops.
 #include "kernels/dense/swiglu.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// The product in the middle of a SwiGLU: y = silu(a) b, silu(a) = a / (1 + exp(-a)), over n elements.
+// The element-wise product of a SwiGLU, forward and backward: y = silu(a) b, silu(a) = a / (1 + exp(-a)).
 // uint16_t holds the bits of bfloat16.
 #ifndef LATTICE_KERNELS_DENSE_SWIGLU_H_
 #define LATTICE_KERNELS_DENSE_SWIGLU_H_

@@ -1,3 +1,4 @@
+// Queries and keys: two short convolutions of one input, each normalised to length 1, and their gradients.
 #include "kernels/dense/unit_conv.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -31,7 +32,7 @@ template <typename S>
 HWY_INLINE void Forward(const UnitConv<S>& p, int64_t first, int64_t last) {
   for (int64_t tile = first; tile < last; ++tile) {
     const auto [b, begin, end] = RangeOf(p, tile);
-    RowsUnder rows(p, b);
+    ConvWindow rows(p, b);
     for (int64_t t = begin; t < end; ++t) {
       const S* const* under = rows.At(t);
       for (int64_t f = 0; f < p.kFilters; ++f) {
@@ -46,7 +47,8 @@ HWY_INLINE void Forward(const UnitConv<S>& p, int64_t first, int64_t last) {
   }
 }
 
-// The gradient of filter f's convolution at row (b, t) into dc: r (dy - r^2 <dy, c> c) for every vector.
+// dc = r (dy - r^2 <dy, c> c) for every vector: the gradient of filter f's convolution c at one row,
+// recomputed from its window.
 template <typename S>
 HWY_INLINE void UnitGradient(const UnitConv<S>& p, int64_t f, int64_t at, const S* const* under, float* dc) {
   const float* dy = p.dy[f] + at;
@@ -58,7 +60,8 @@ HWY_INLINE void UnitGradient(const UnitConv<S>& p, int64_t f, int64_t at, const 
   }
 }
 
-// dx[c] = sum of weight_f[W-1-later, c] dc_f[later, c] over both filters and `count` rows from this one on.
+// dx of one row: the sum of weight_f[W-1-later, c] dc_f[later, c] over both filters and `count` rows, this
+// one and those after it.
 template <typename S>
 HWY_INLINE void InputRow(const UnitConv<S>& p, const float* const* dc, int64_t count, S* dx) {
   const hn::ScalableTag<float> d;
@@ -80,7 +83,7 @@ HWY_INLINE void BackwardTile(const UnitConv<S>& p, int64_t tile, std::vector<flo
   const int64_t C = p.channels, W = p.width, room = (p.kTileRows + W - 1) * C;
   const auto [b, begin, end] = RangeOf(p, tile);
   const int64_t reach = std::min(p.time, end + W - 1);
-  RowsUnder rows(p, b);
+  ConvWindow rows(p, b);
   float* sums = p.partial + tile * p.kFilters * (W + 1) * C;
   std::fill(sums, sums + p.kFilters * (W + 1) * C, 0.0f);
   for (int64_t t = begin; t < reach; ++t) {
@@ -88,7 +91,7 @@ HWY_INLINE void BackwardTile(const UnitConv<S>& p, int64_t tile, std::vector<flo
     for (int64_t f = 0; f < p.kFilters; ++f) {
       float* dc = scratch.data() + f * room + (t - begin) * C;
       UnitGradient(p, f, (b * p.time + t) * C, under, dc);
-      // The rows behind the tile only matter for its dx.
+      // The rows after the tile only contribute to its dx.
       if (t >= end) continue;
       float* own = sums + f * (W + 1) * C;
       AddRow(dc, C, own + W * C);

@@ -1,7 +1,8 @@
-// Two short convolutions of one input whose vectors are brought to length 1: queries and keys.
+// Two short convolutions of one input, whose outputs are normalised to length 1: queries and keys.
 //   c_f[b,t,:] = bias_f + sum_j weight_f[j,:] x[b, t-W+1+j, :]       (kernels/dense/short_conv.h)
 //   y_f = c_f / sqrt(|c_f|^2 + eps)  for every vector of `size` neighbouring channels
-// Computed in float32. The backward pass computes c again from x, which is a fraction of reading it.
+// Computed in float32. The backward pass recomputes c from x, which costs a fraction of reading it from
+// memory.
 #ifndef LATTICE_KERNELS_DENSE_UNIT_CONV_H_
 #define LATTICE_KERNELS_DENSE_UNIT_CONV_H_
 
@@ -15,7 +16,7 @@ struct UnitConv {
   static constexpr int64_t kFilters = 2;
 
   int64_t batch = 0, time = 0, channels = 0, width = 0;
-  int64_t size = 0;  // divides channels
+  int64_t size = 0;  // of a vector; divides channels
   float eps = 0;
   const float* weight[kFilters] = {};  // [W,C], newest token last
   const float* bias[kFilters] = {};    // [C]
