@@ -36,7 +36,7 @@ TEST(Docs, CountFilesAndLines) {
   EXPECT_NE(ReadFile("docs/adding-a-memory.md").find(stated), std::string::npos) << stated;
 }
 
-// The page about this example quotes it; what it quotes must stand here.
+// The page quotes the files of this example; every quote must be in them.
 TEST(Docs, QuoteTheRealFiles) {
   std::string sources;
   for (const char* name : kFiles) {

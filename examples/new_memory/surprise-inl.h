@@ -1,4 +1,4 @@
-// A delta rule that writes as much as it is surprised: an error of length 1 is half corrected, a small one
+// A delta rule whose write strength grows with the error: an error of length 1 is half corrected, a small one
 // hardly.
 //   e = k@S - v     r = |e|^2     n = r / (1 + r)     S_new = S - gamma n k e^T
 // In the engine's form, S_new = diag(A) S - B h^T, this is A = 1, B = gamma n k, h = e.
@@ -16,7 +16,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 template <typename T>
 struct SurpriseRule : RuleBase<T> {
-  static constexpr int kPush = kReads;  // S is read as k@S: its gradient gains k dz^T
+  static constexpr int kStateUse = kReads;  // S is read as k@S: its gradient gains k dz^T
   static constexpr int kGates = 1;
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
@@ -45,8 +45,9 @@ struct SurpriseRule : RuleBase<T> {
     }
   }
 
-  // dk, from B and from z, whose part the engine hands over as it goes
-  HWY_INLINE void ReadSlots(size_t i, Vec<T> S_dz, const Token<T>& x, const Step<T>& step, StepGrad<T>& g) {
+  // dk_i, with its terms from B = gamma n k and from z = k@S; S_dz is <S_i, dz>, which the engine computes.
+  HWY_INLINE void WeightsAdjoint(size_t i, Vec<T> S_dz, const Token<T>& x, const Step<T>& step,
+                                 StepGrad<T>& g) {
     Store(hn::MulAdd(Set(x.gates[kGamma] * Novelty(step.scalar[kR])), Load(g.dB + i), S_dz), g.dk + i);
   }
 

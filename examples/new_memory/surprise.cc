@@ -1,3 +1,4 @@
+// Compiles the rule for every instruction set and makes it a plug-in.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "surprise.cc"
 #include "hwy/foreach_target.h"

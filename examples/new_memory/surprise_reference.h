@@ -1,4 +1,4 @@
-// The equations of the example once more, as plain loops: what the kernels are judged by.
+// The equations of the example as plain loops: the reference with which tests compare its kernels.
 //   e = k@S - v     r = |e|^2     n = r / (1 + r)     S_new = S - gamma n k e^T     y = q@S_new
 #ifndef LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_REFERENCE_H_
 #define LATTICE_EXAMPLES_NEW_MEMORY_SURPRISE_REFERENCE_H_

@@ -1,16 +1,16 @@
-// Run-time choice of the instruction set for a rule. A rule's .cc file defines, per instruction set,
-//   void Forward(const ForwardProblem<T>&, int64_t first, int64_t last)   and   Backward likewise, for float
-//   and double
-// as overloads named <Name>Forward and <Name>Backward, and closes with LATTICE_DISPATCH_RULE(<Name>), which
-// makes the KernelSet <Name>Kernels().
+// Run-time choice of the instruction set for a rule, by two macros for its .cc file, which Highway compiles
+// once per instruction set:
+//   LATTICE_INSTANTIATE_RULE(Name, Rule)   the functions NameForwardF32, NameForwardF64, NameBackwardF32 and
+//                                          NameBackwardF64 of one instruction set
+//   LATTICE_DISPATCH_RULE(Name)            the function KernelSet NameKernels(), whose kernels call those of
+//                                          the instruction set in use
 #ifndef LATTICE_KERNELS_DISPATCH_H_
 #define LATTICE_KERNELS_DISPATCH_H_
 
 #include "kernels/isa.h"
 #include "kernels/kernel_set.h"
 
-// Inside HWY_NAMESPACE: the functions for a function template call such as ForwardCells<Rule<T>>(p,
-// first, last).
+// To be used inside HWY_NAMESPACE, after engine-inl.h. Rule is a class template over the element type.
 #define LATTICE_INSTANTIATE_RULE(name, Rule)                                       \
   void name##ForwardF32(const ForwardProblem<float>& p, int64_t a, int64_t b) {    \
     ForwardCells<Rule<float>>(p, a, b);                                            \
@@ -24,9 +24,9 @@
   void name##BackwardF64(const BackwardProblem<double>& p, int64_t a, int64_t b) { \
     BackwardCells<Rule<double>>(p, a, b);                                          \
   }                                                                                \
-  NoteSize name##Notes() { return kNotes<Rule<float>>; }
+  SavedSize name##SavedSize() { return kSavedSize<Rule<float>>; }
 
-// Under HWY_ONCE, in namespace lattice::kernels.
+// To be used under HWY_ONCE, in namespace lattice::kernels.
 #define LATTICE_DISPATCH_RULE(name)                                                 \
   HWY_EXPORT(name##ForwardF32);                                                     \
   HWY_EXPORT(name##ForwardF64);                                                     \
@@ -50,7 +50,7 @@
       InitIsa();                                                                    \
       HWY_DYNAMIC_DISPATCH(name##BackwardF64)(p, a, b);                             \
     };                                                                              \
-    set.notes = HWY_STATIC_DISPATCH(name##Notes)();                                 \
+    set.notes = HWY_STATIC_DISPATCH(name##SavedSize)();                             \
     return set;                                                                     \
   }
 

@@ -14,7 +14,7 @@ namespace {
 
 const std::filesystem::path kFolder = "tests/golden";
 
-// One file and its own rule of judgement.
+// One file of golden vectors, with the tolerances that it states.
 class Golden {
  public:
   explicit Golden(const std::string& name)
@@ -90,7 +90,7 @@ Case<T> CaseOf(const Golden& golden) {
   const auto& k = golden.Get("K").shape;
   c.shape = {k[3], golden.Get("V").shape[3], k[1], k[2], k[0]};
   for (int64_t b = 0; b < k[0]; ++b) c.sequences.push_back({b, 0, k[1]});
-  PlaceKept(c.variant, c.shape, c.sequences);
+  PlaceSaved(c.variant, c.shape, c.sequences);
   c.in["q"] = golden.Load<T>("Q");
   c.in["k"] = golden.Load<T>("K");
   c.in["v"] = golden.Load<T>("V");
@@ -105,14 +105,14 @@ Case<T> CaseOf(const Golden& golden) {
 }
 
 template <typename T>
-void Judge(const Golden& golden, const std::string& key, const Tensor<T>& got, const Tensor<double>& want) {
+void Compare(const Golden& golden, const std::string& key, const Tensor<T>& got, const Tensor<double>& want) {
   EXPECT_LE(MaxError(got, want), golden.Tolerance<T>(key) * MaxAbs(want)) << key;
 }
 
 // Part by part: n and m of mlstm have scales of their own.
 template <typename T>
-void JudgeState(const Golden& golden, const std::string& prefix, const std::string& suffix,
-                const Tensor<T>& got) {
+void CompareState(const Golden& golden, const std::string& prefix, const std::string& suffix,
+                  const Tensor<T>& got) {
   const Tensor<double> want = golden.LoadState<double>(prefix, suffix, got.X());
   int64_t at = 0;
   for (const std::string& key : golden.StateParts(prefix, suffix)) {
@@ -123,23 +123,23 @@ void JudgeState(const Golden& golden, const std::string& prefix, const std::stri
       got_part.At(b, t, h, x) = got.At(b, t, h, at + x);
       want_part.At(b, t, h, x) = want.At(b, t, h, at + x);
     });
-    Judge(golden, key, got_part, want_part);
+    Compare(golden, key, got_part, want_part);
     at += part;
   }
 }
 
 template <typename T>
-void JudgeResults(const Golden& golden, const Results<T>& r) {
-  Judge(golden, "Y", r.y, golden.Load<double>("Y"));
-  JudgeState(golden, "", "_final", r.state_out);
-  JudgeState(golden, "d", "0", r.grads.at("state"));
+void CompareResults(const Golden& golden, const Results<T>& r) {
+  Compare(golden, "Y", r.y, golden.Load<double>("Y"));
+  CompareState(golden, "", "_final", r.state_out);
+  CompareState(golden, "d", "0", r.grads.at("state"));
   std::vector<std::pair<std::string, std::string>> grads = {{"q", "dQ"}, {"k", "dK"}, {"v", "dV"}};
   for (const GateInfo& gate : FindMemory(golden.variant().rule).gates)
     grads.push_back({gate.name, "d" + gate.name});
   for (const auto& [name, key] : grads) {
     const auto grad = r.grads.find(name);
     ASSERT_EQ(grad != r.grads.end(), golden.Has(key)) << key;
-    if (grad != r.grads.end()) Judge(golden, key, grad->second, golden.Load<double>(key));
+    if (grad != r.grads.end()) Compare(golden, key, grad->second, golden.Load<double>(key));
   }
 }
 
@@ -160,15 +160,15 @@ TEST_P(GoldenTest, Kernels) {
   const Golden golden(GetParam());
   ForEachIsa([&](const std::string& isa) {
     SCOPED_TRACE(isa);
-    JudgeResults(golden, RunKernels(CaseOf<double>(golden)));
-    JudgeResults(golden, RunKernels(CaseOf<float>(golden)));
+    CompareResults(golden, RunKernels(CaseOf<double>(golden)));
+    CompareResults(golden, RunKernels(CaseOf<float>(golden)));
   });
 }
 
 TEST_P(GoldenTest, Reference) {
   const Golden golden(GetParam());
-  JudgeResults(golden, RunReference(CaseOf<double>(golden)));
-  JudgeResults(golden, RunReference(CaseOf<float>(golden)));
+  CompareResults(golden, RunReference(CaseOf<double>(golden)));
+  CompareResults(golden, RunReference(CaseOf<float>(golden)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, GoldenTest, ::testing::ValuesIn(GoldenNames()),

@@ -1,3 +1,4 @@
+// Chooses the instruction set of the kernels: maps our names to Highway's targets and applies the choice.
 #include "kernels/isa.h"
 
 #include <cstdlib>
@@ -23,6 +24,7 @@ constexpr Isa kIsas[] = {
 #endif
 };
 
+// Whether this build and this CPU have it.
 bool Runs(const Isa& isa) {
   return isa.target == HWY_STATIC_TARGET || (hwy::SupportedTargets() & HWY_TARGETS & isa.target) != 0;
 }
@@ -56,9 +58,9 @@ std::vector<std::string> AvailableIsas() {
 
 void InitIsa() {
   std::call_once(once, [] {
-    const char* wish = std::getenv("LATTICE_ISA");
-    const bool set = wish != nullptr && *wish != '\0';
-    Apply(set ? wish : AvailableIsas().back(), "LATTICE_ISA");
+    const char* requested = std::getenv("LATTICE_ISA");
+    const bool set = requested != nullptr && *requested != '\0';
+    Apply(set ? requested : AvailableIsas().back(), "LATTICE_ISA");
   });
 }
 

@@ -15,7 +15,7 @@ std::vector<std::string> AvailableIsas();
 
 // The name in effect. Throws Error when LATTICE_ISA names something unknown or absent here.
 std::string CurrentIsa();
-// Whether that is avx512, for those who ask often.
+// Whether that is avx512, without making a string.
 bool UsesAvx512();
 
 // Overrides the choice for the whole process. Not to be called while a kernel runs; meant for tests and

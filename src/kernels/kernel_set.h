@@ -1,4 +1,5 @@
-// The four functions that compute a rule over cells [first, last) of a problem, for two element types.
+// The kernels of a rule: its forward and backward pass over cells [first, last) of a problem, for two element
+// types.
 #ifndef LATTICE_KERNELS_KERNEL_SET_H_
 #define LATTICE_KERNELS_KERNEL_SET_H_
 
@@ -17,7 +18,7 @@ struct KernelSet {
   ForwardFn<double> forward_f64 = nullptr;
   BackwardFn<float> backward_f32 = nullptr;
   BackwardFn<double> backward_f64 = nullptr;
-  NoteSize notes;
+  SavedSize notes;  // activations that `forward` saves per token
 
   template <typename T>
   ForwardFn<T> Forward() const {

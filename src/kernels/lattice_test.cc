@@ -1,5 +1,5 @@
-// What only the Lattice rules promise: slots keep their lengths under token normalisation, also where |h|^2 -
-// a^2 cancels, and the forget gate is redundant there.
+// What only the Lattice rules promise: under token normalisation slots keep their lengths, also where
+// |h|^2 - a^2 cancels, and the forget gate is redundant.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -74,8 +74,8 @@ TEST(LatticeTest, SlotsKeepTheirLengthsOverManyTokens) {
   ExpectLengthsKept(c, (int64_t{1} << 18) / kThin, 6e-5);
 }
 
-// Just below 1 the reciprocal of a length is always rounded up. Where nothing made up for it, unit slots lost
-// 1.7e-4 of their lengths here.
+// The reciprocal of a length just below 1 is always rounded up. Without the correction for it, unit slots
+// lose 1.7e-4 of their lengths here.
 TEST(LatticeTest, UnitSlotsKeepTheirLengths) {
   Case<float> c = MakeCase<float>({kRules[0]}, {16, 64, 1 << 12});
   Tensor<float>& state = c.in.at("state");
@@ -134,9 +134,9 @@ TEST(LatticeTest, BetaIsAccurateWhereTheResidualCancels) {
   }
 }
 
-// The same with slots enough for notes: the backward pass refines the step of a noted token as the forward
-// pass did.
-TEST(LatticeTest, NotesServeStepsThatAreRefined) {
+// The same with enough slots for saved activations: the backward pass refines a step made from them as the
+// forward pass did.
+TEST(LatticeTest, SavedActivationsServeStepsThatAreRefined) {
   constexpr int64_t M = 48, D = 48;
   for (const char* rule : kRules) {
     Case<float> c = MakeCase<float>({rule}, {M, D, 3});
@@ -153,7 +153,7 @@ TEST(LatticeTest, NotesServeStepsThatAreRefined) {
     ForEachIsa([&](const std::string&) {
       const Results<float> r = RunKernels(c);
       EXPECT_LE(LengthChange(state, r.state_out, M, D), 2e-5) << rule;
-      ExpectSameBits(RunKernels(c, /*with_notes=*/false), r);
+      ExpectSameBits(RunKernels(c, /*with_saved=*/false), r);
     });
   }
 }

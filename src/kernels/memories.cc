@@ -29,7 +29,8 @@ GateInfo SlotMu() {
   return {.name = "mu", .role = GateRole::kForget, .form = GateForm::kSlotSigmoid, .per_slot = true};
 }
 
-// gamma, mu and lam are LatticeGate. With kNone the operator takes mu, but a model does without.
+// gamma, mu and lam, in the order of LatticeGate. With kNone for mu, the operator accepts it, but a model
+// does not make it.
 std::vector<GateInfo> LatticeGates(GateForm mu_form) {
   GateInfo mu = Mu(mu_form), lam = {.name = "lam", .role = GateRole::kShrink};
   mu.required = lam.required = false;
@@ -134,7 +135,7 @@ Memory Rwkv7() {
           {}};
 }
 
-// Its first step from zeros divides by the length of what it reads, which is nothing.
+// From a state of zeros its first step would divide by the length of z = k@S, which is zero but for eps.
 Memory Ttt() {
   return {{.name = "ttt",
            .summary = "TTT: gradient step through a normalised output",

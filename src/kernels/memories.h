@@ -1,4 +1,4 @@
-// The memories of the library, for registry.cc.
+// The memories that the library itself has, which the registry starts with.
 #ifndef LATTICE_KERNELS_MEMORIES_H_
 #define LATTICE_KERNELS_MEMORIES_H_
 

@@ -1,3 +1,4 @@
+// Lookups in a memory's description, and the names of its enumerators.
 #include "kernels/memory.h"
 
 #include <iterator>

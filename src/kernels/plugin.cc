@@ -1,3 +1,4 @@
+// Loads a memory from a shared library: opens it, checks its version, registers what it describes.
 #include "kernels/plugin.h"
 
 #include <dlfcn.h>
@@ -19,7 +20,7 @@ using Library = std::unique_ptr<void, Close>;
 
 Library Open(const std::string& path) {
   Check(std::filesystem::exists(path), "[plugin] there is no file ", path);
-  // A name without a slash would be looked up in the system's directories.
+  // An absolute path, because dlopen looks up a name without a slash in the system's directories.
   Library library(::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL));
   Check(library != nullptr, "[plugin] ", path, " cannot be opened as a shared library: ", ::dlerror());
   return library;
@@ -34,6 +35,7 @@ void CheckVersion(const std::string& path, const Plugin& plugin) {
         kPluginVersion, rebuild);
 }
 
+// Whether the registry has this very plug-in, not only a memory of the same name.
 bool IsLoaded(const Plugin& plugin) {
   for (const Memory& memory : Memories()) {
     if (memory.name == plugin.info.name) return memory.kernels.forward_f32 == plugin.kernels.forward_f32;
@@ -53,9 +55,9 @@ const Plugin& LoadMemory(const std::filesystem::path& path) {
   CheckVersion(path.string(), *plugin);
   const std::string isa = CurrentIsa();
   plugin->init_isa();
-  SetIsa(isa);  // for both
+  SetIsa(isa);  // init_isa may have changed the choice, which the plug-in shares with this library
   if (!IsLoaded(*plugin)) RegisterMemory(plugin->info, plugin->kernels, plugin->shrink_kernels);
-  library.release();  // its code is in use from here on
+  library.release();  // never closed: the registered kernels are its code
   return *plugin;
 }
 

@@ -1,5 +1,5 @@
-// A memory of one's own in a shared library, loaded at run time: `--plugin libmine.so` of the programs,
-// lattice.load_memory("libmine.so") in Python. docs/adding-a-memory.md makes one.
+// Plug-ins: a memory in a shared library of one's own, loaded at run time by `--plugin libmine.so` of the
+// programs and by lattice.load_memory("libmine.so") in Python. docs/adding-a-memory.md makes one.
 //
 // Loading runs the library's code with all rights of the process: load only what you would run. Nothing is
 // ever loaded because a checkpoint or a config names it.
@@ -15,13 +15,13 @@
 
 namespace lattice::kernels {
 
-// A plug-in fits the library whose headers it was compiled with. The number changes with the layout of
-// anything below; the sizes catch what was forgotten.
+// A plug-in works with the library whose headers it was compiled with. kPluginAbi changes with the layout of
+// anything below; Plugin::size catches a change of layout that was forgotten.
 inline constexpr uint32_t kPluginAbi = 1;
 inline constexpr char kPluginVersion[] = "0.1.0";
 
-// What the entry point of a plug-in returns. The first members never change their place: they are read
-// before the rest is believed.
+// What the entry point of a plug-in returns. The first members never move: they are checked before the rest
+// is read.
 struct Plugin {
   uint32_t abi = kPluginAbi;
   uint32_t size = sizeof(Plugin);
@@ -32,14 +32,14 @@ struct Plugin {
 
   MemoryInfo info;
   KernelSet kernels, shrink_kernels = {};
-  // The equations as plain loops, for tests; may be left out.
+  // The equations as plain loops, for tests; optional.
   ReferenceRule<float> reference_f32 = {};
   ReferenceRule<double> reference_f64 = {};
 };
 
-// Opens the library, asks its entry point, and registers its memory (registry.h). A library that is loaded
-// already is left as it is. Throws Error, and registers nothing, when the file is missing or no plug-in, was
-// built for another version, or describes a memory that cannot be registered. The library stays open.
+// Opens the library, calls its entry point, and registers its memory (registry.h). Loading a library again
+// changes nothing. Throws Error, and registers nothing, when the file is missing or no plug-in, was built for
+// another version, or describes a memory that cannot be registered. The library stays open.
 const Plugin& LoadMemory(const std::filesystem::path& path);
 
 }  // namespace lattice::kernels

@@ -1,7 +1,7 @@
-// What a recurrent memory is asked to compute: sizes, inputs, outputs and gradients as raw pointers.
+// A problem describes to the kernels what to compute: sizes, inputs, outputs and gradients as raw pointers.
 //
 // Letters: B batch, T time, H heads, M slots, D head width, N sequences.
-// q, k are [B,T,H,M]; v, y [B,T,H,D]; gates [B,T,H] (one value a token and head) or [B,T,H,M] (one a slot).
+// q, k are [B,T,H,M]; v, y [B,T,H,D]; gates [B,T,H], or [B,T,H,M] if they have one value per slot.
 // The last dimension is contiguous; the other strides are free. States are contiguous [N,H,state_size].
 //
 // Ownership: everything belongs to the caller and must outlive the call. Nothing here allocates or throws.
@@ -13,8 +13,8 @@
 
 namespace lattice::kernels {
 
-// Tokens between two states kept for the backward pass; the states in between are recomputed.
-// 32 states of a 64 x 64 head in float32 are 512 KiB: half an L2 cache.
+// Tokens between two checkpoints, the states that the forward pass saves for the backward pass; the states in
+// between are recomputed. 32 states of a 64 x 64 head in float32 are 512 KiB: half an L2 cache.
 inline constexpr int64_t kBlock = 32;
 
 // A tensor [B,T,H,...] by its strides in elements; absent when data is null.
@@ -30,16 +30,18 @@ struct View {
 // Tokens [begin, begin + length) of batch row `batch`, with a state of their own.
 struct Sequence {
   int64_t batch = 0, begin = 0, length = 0;
-  int64_t checkpoint = 0;  // index of its first kept state
-  int64_t note = 0;        // index of its first noted token
+  int64_t checkpoint = 0;   // index of its first checkpoint
+  int64_t saved_token = 0;  // index of its first token with saved activations
 };
 
-// States kept inside a sequence: after kBlock, 2 kBlock, ... tokens (the first one is the caller's).
+// Checkpoints inside a sequence: the states after kBlock, 2 kBlock, ... tokens. The initial state is not one
+// of them: the caller has it.
 inline int64_t CheckpointsOf(int64_t length) { return length > 0 ? (length - 1) / kBlock : 0; }
 
-// What a rule reads from the state for a token, in multiples of M and of D. The forward pass notes it for
-// some tokens, so that the backward pass makes their steps without the states, one beside the other.
-struct NoteSize {
+// Size of a token's saved activations, in multiples of M and of D. They are what a rule reads from the state
+// for that token (dots with the slots, a mixture of them). The forward pass saves them for some tokens; for
+// these the backward pass computes all steps of a block without waiting for the states they start from.
+struct SavedSize {
   int64_t slots = 0, width = 0;
 
   template <typename Int>
@@ -48,35 +50,37 @@ struct NoteSize {
   }
 };
 
-// The most tokens of a sequence that are noted: what fits into 40 states a head, which with the states kept
-// and those of a block on two threads makes T / 32 + 64 for four heads or more. None where a note is not
-// small beside a state: it costs more to fetch than it saves. Int may be symbolic.
+// At most how many tokens of a sequence have saved activations: as many as fit into the memory of 40 states
+// per head. Together with the checkpoints and the states that two threads recompute, that is T / 32 + 64
+// states per head for four heads or more. None where the activations are not small compared with a state:
+// fetching them costs more than recomputing them. Int may be symbolic.
 template <typename Int>
 Int MostNoted(const Int& state_size, const Int& note_size) {
   return note_size == 0 || state_size < note_size * 16 ? Int(0) : state_size * 40 / note_size;
 }
 
-// The first noted token of a sequence: whole blocks at its end are noted. `length` where there are none, as
-// in a sequence so long that an eighth of it would not be noted.
+// The first token of a sequence that has saved activations; it and all tokens after it have them, in whole
+// blocks. `length` where none has, as in a sequence so long that they would cover less than an eighth of it.
 inline int64_t NotedFrom(int64_t length, int64_t state_size, int64_t note_size) {
   const int64_t most = MostNoted(state_size, note_size), rest = length - most;
   if (length > 8 * most) return length;
   return std::min(length, (std::max<int64_t>(rest, 0) + kBlock - 1) / kBlock * kBlock);
 }
 
-// How the Lattice recurrence keeps the lengths of its slots: token by token, at the ends of chunks (the chunk
-// forms only), or not at all.
+// When the Lattice recurrence brings its slots back to their lengths: after every token, at the ends of
+// chunks (the chunk forms only), or never.
 enum class Normalize { kToken, kChunk, kNone };
 
-// What a step of the Lattice recurrence descends on (docs/recurrence.md).
+// The loss that a step of the Lattice recurrence descends (docs/recurrence.md).
 enum class Objective { kDec, kEnc, kSim };
 
 // The most gates a memory has. memory.h describes them.
 inline constexpr int kMaxGates = 4;
 
-// The places of the Lattice memories' gates.
+// Indices of the Lattice memories' gates in Problem::gates.
 enum LatticeGate { kGammaGate, kMuGate, kLamGate };
 
+// The part of a problem that both passes share.
 template <typename T>
 struct Problem {
   int64_t heads = 0, slots = 0, width = 0;
@@ -97,9 +101,10 @@ template <typename T>
 struct ForwardProblem : Problem<T> {
   View<T> y;
   T* state_out = nullptr;
-  // For a backward pass; null where none will follow, notes also where there are none.
+  // Saved for the backward pass; both null where none will follow, the activations also where no token has
+  // any.
   T* checkpoints = nullptr;  // [sum of CheckpointsOf, H, state_size]
-  T* notes = nullptr;        // [tokens noted, H, note size]
+  T* notes = nullptr;        // saved activations [tokens that have them, H, SavedSize]
 };
 
 template <typename T>

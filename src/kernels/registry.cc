@@ -1,3 +1,4 @@
+// The table of all memories, and the checks of a description before it is registered.
 #include "kernels/registry.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ bool IsComplete(const KernelSet& k) {
          k.backward_f64 != nullptr;
 }
 
-// Words that name other tensors of a block or arguments of the operators.
+// Whether a gate of this name would collide with another tensor of a block or argument of the operators.
 bool IsTaken(std::string_view gate) {
   constexpr std::string_view kTaken[] = {"q",        "k",    "v",      "qk",     "gate",       "out",
                                          "out_norm", "skip", "state0", "state",  "cu_seqlens", "method",

@@ -1,4 +1,4 @@
-// Every memory there is, by name.
+// The registry of memories: the library's own and those of plug-ins, by name.
 #ifndef LATTICE_KERNELS_REGISTRY_H_
 #define LATTICE_KERNELS_REGISTRY_H_
 
@@ -11,7 +11,7 @@
 
 namespace lattice::kernels {
 
-// In the order in which they are listed to users. References stay valid.
+// All memories, in the order in which they are listed to users. References stay valid.
 const std::deque<Memory>& Memories();
 std::span<const std::string_view> MemoryNames();
 
@@ -24,8 +24,8 @@ const Memory& FindMemory(std::string_view name);
 // The memory of the Lattice family with that objective.
 const Memory& FindMemory(Objective objective);
 
-// The table itself. A program may contain this library twice, by itself and inside liblattice_ops.so; because
-// this symbol is visible, both use the program's.
+// The table itself, exported: a program may contain this library twice, by itself and inside
+// liblattice_ops.so, and because this symbol is visible, both use the program's table.
 LATTICE_EXPORT std::deque<Memory>& MemoryTable();
 
 }  // namespace lattice::kernels

@@ -1,4 +1,9 @@
-// The chunk forms over whole sequences: chunks, segments and tiles in their order, forward and backward.
+// The chunk forms linear1 and linear2 (docs/exact-or-chunked.md) over whole sequences, forward and backward.
+//
+// A chunk freezes its first state S', from which the terms of all its tokens are computed (terms-inl.h); what
+// is left is linear in the state X and goes a tile of tokens at a time, as products of matrices (tile-inl.h).
+// This file walks chunks, segments and tiles (plan.h) in order. The backward pass recomputes the states of a
+// segment from the checkpoint before it, then goes through its tiles from the last to the first.
 #if defined(LATTICE_KERNELS_CHUNK_CHUNK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_CHUNK_CHUNK_INL_H_
 #undef LATTICE_KERNELS_CHUNK_CHUNK_INL_H_
@@ -15,13 +20,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
-// A run of tokens inside one chunk and one segment.
+// Tokens [begin, end), a range inside one chunk and one segment.
 struct Piece {
   int64_t begin, end;
-  bool opens, closes;  // whether the chunk begins and ends with it
+  bool opens, closes;  // whether it begins its chunk, and whether it ends it
 };
 
-// The pieces of a segment of a sequence of `length` tokens.
+// The pieces of a segment, in a sequence of `length` tokens.
 inline std::vector<Piece> PiecesOf(const ChunkPlan& plan, int64_t segment, int64_t length) {
   const int64_t begin = plan.Begin(segment);
   if (plan.Long()) {
@@ -38,6 +43,8 @@ inline std::vector<Piece> PiecesOf(const ChunkPlan& plan, int64_t segment, int64
   return pieces;
 }
 
+// Runs the forward and backward pass over a group of cells of one sequence. For each cell it carries two
+// matrices from segment to segment: forward X and the frozen state S', backward their gradients.
 template <typename T>
 class ChunkCells {
  public:
@@ -46,7 +53,7 @@ class ChunkCells {
 
   void Forward(const ForwardProblem<T>& p, const std::vector<Cell<T>>& cells) {
     for (size_t i = 0; i < cells.size(); ++i) {
-      LoadMatrix(d_, p.state + cells[i].StateOffset(p), d_.width, w_.Kept(i, 0));
+      LoadMatrix(d_, p.state + cells[i].StateOffset(p), d_.width, w_.CellMatrix(i, 0));
     }
     const int64_t length = cells[0].length;
     for (int64_t segment = 0; segment < rule_.plan.Segments(length); ++segment) {
@@ -54,15 +61,15 @@ class ChunkCells {
       for (size_t i = 0; i < cells.size(); ++i) ForwardSegment(p, cells[i], i, segment, pieces);
     }
     for (size_t i = 0; i < cells.size(); ++i) {
-      StoreMatrix(d_, w_.Kept(i, 0), d_.width, p.state_out + cells[i].StateOffset(p));
+      StoreMatrix(d_, w_.CellMatrix(i, 0), d_.width, p.state_out + cells[i].StateOffset(p));
     }
   }
 
   void Backward(const BackwardProblem<T>& p, const std::vector<Cell<T>>& cells) {
     for (size_t i = 0; i < cells.size(); ++i) {
       const T* given = p.dstate_out == nullptr ? nullptr : p.dstate_out + cells[i].StateOffset(p);
-      LoadMatrix(d_, given, given == nullptr ? 0 : d_.width, w_.Kept(i, 0));
-      Fill(T(0), d_.Matrix(), w_.Kept(i, 1));
+      LoadMatrix(d_, given, given == nullptr ? 0 : d_.width, w_.CellMatrix(i, 0));
+      Fill(T(0), d_.Matrix(), w_.CellMatrix(i, 1));
       Fill(T(0), d_.rows, w_.LengthGrad(i));
     }
     const int64_t length = cells[0].length;
@@ -71,14 +78,14 @@ class ChunkCells {
       for (size_t i = 0; i < cells.size(); ++i) BackwardSegment(p, cells[i], i, segment, pieces);
     }
     for (size_t i = 0; i < cells.size(); ++i) {
-      StoreMatrix(d_, w_.Kept(i, 0), d_.width, p.dstate + cells[i].StateOffset(p));
+      StoreMatrix(d_, w_.CellMatrix(i, 0), d_.width, p.dstate + cells[i].StateOffset(p));
     }
   }
 
  private:
   bool Rescales() const { return rule_.normalize == Normalize::kChunk; }
 
-  // The chunk that begins with S.
+  // Makes S the frozen state S', with its transpose and the lengths of its slots.
   HWY_NOINLINE void Freeze(const T* S) {
     if (S != w_.frozen.S) Copy(S, d_.Matrix(), w_.frozen.S);
     RowNorms(w_.frozen.S, d_.rows, d_.stride, w_.frozen.s);
@@ -87,9 +94,10 @@ class ChunkCells {
       Store(s, w_.frozen.s + i);
       Store(hn::Div(Set(T(1)), s), w_.frozen.inv + i);
     }
-    Transpose(w_.frozen.S, d_.rows, d_.stride, w_.frozen.across);
+    Transpose(w_.frozen.S, d_.rows, d_.stride, w_.frozen.transposed);
   }
 
+  // Loads tokens [begin, end) as the tile at token `at` of the segment, and computes its terms.
   HWY_INLINE Tile<T> LoadTile(const Cell<T>& c, int64_t begin, int64_t end, size_t at) {
     const Tile<T> t = w_.At(at, end - begin);
     for (size_t x = 0; x < t.tokens; ++x) {
@@ -107,7 +115,8 @@ class ChunkCells {
     return t;
   }
 
-  // X_i s_i / sqrt(|X_i|^2 + eps^2)
+  // Chunk normalisation, which gives the slots the lengths they have in S':
+  //   X_new,i = X_i s_i / sqrt(|X_i|^2 + eps^2)
   void Rescale(const T* X, T* X_new) {
     for (size_t i = 0; i < d_.rows; ++i) {
       const T* row = X + i * d_.stride;
@@ -116,7 +125,7 @@ class ChunkCells {
     }
   }
 
-  // From the gradient of the rescaled state to that of X; ds is the frozen lengths'.
+  // dX, the gradient of the rescaled state, becomes that of X; ds gains that of the frozen lengths s.
   void RescaleAdjoint(const T* X, T* dX, T* ds) {
     for (size_t i = 0; i < d_.rows; ++i) {
       const T* row = X + i * d_.stride;
@@ -131,13 +140,13 @@ class ChunkCells {
 
   void ForwardSegment(const ForwardProblem<T>& p, const Cell<T>& c, size_t cell, int64_t segment,
                       const std::vector<Piece>& pieces) {
-    T* X = w_.Kept(cell, 0);
+    T* X = w_.CellMatrix(cell, 0);
     if (p.checkpoints != nullptr && segment > 0) {
       StoreMatrix(d_, X, d_.width, p.checkpoints + c.CheckpointOffset(p, segment));
     }
     for (const Piece& piece : pieces) {
-      Freeze(piece.opens ? X : w_.Kept(cell, 1));
-      if (piece.opens && !piece.closes) Copy(X, d_.Matrix(), w_.Kept(cell, 1));
+      Freeze(piece.opens ? X : w_.CellMatrix(cell, 1));
+      if (piece.opens && !piece.closes) Copy(X, d_.Matrix(), w_.CellMatrix(cell, 1));
       for (int64_t at = piece.begin; at < piece.end; at += ChunkPlan::kTile) {
         const int64_t end = HWY_MIN(piece.end, at + ChunkPlan::kTile);
         const Tile<T> t = LoadTile(c, at, end, 0);
@@ -149,19 +158,21 @@ class ChunkCells {
     }
   }
 
-  const T* KeptState(const BackwardProblem<T>& p, const Cell<T>& c, int64_t segment) const {
+  // The state before a segment.
+  const T* CheckpointAt(const BackwardProblem<T>& p, const Cell<T>& c, int64_t segment) const {
     return segment == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, segment);
   }
 
-  void FreezeKept(const BackwardProblem<T>& p, const Cell<T>& c, int64_t segment) {
-    LoadMatrix(d_, KeptState(p, c, rule_.plan.ChunkSegment(segment)), d_.width, w_.frozen.S);
+  // Freezes the state that the chunk of this segment began with.
+  void FreezeCheckpoint(const BackwardProblem<T>& p, const Cell<T>& c, int64_t segment) {
+    LoadMatrix(d_, CheckpointAt(p, c, rule_.plan.ChunkSegment(segment)), d_.width, w_.frozen.S);
     Freeze(w_.frozen.S);
   }
 
   void BackwardSegment(const BackwardProblem<T>& p, const Cell<T>& c, size_t cell, int64_t segment,
                        const std::vector<Piece>& pieces) {
-    LoadMatrix(d_, KeptState(p, c, segment), d_.width, w_.State(0));
-    // Replay: the state before every tile, and behind a chunk before it is rescaled.
+    LoadMatrix(d_, CheckpointAt(p, c, segment), d_.width, w_.State(0));
+    // Recomputes the state before every tile, and the state at the end of a chunk before it is rescaled.
     std::vector<size_t> first_state;
     size_t state = 0;
     const int64_t begin = pieces[0].begin;
@@ -170,7 +181,7 @@ class ChunkCells {
       if (piece.opens) {
         Freeze(w_.State(state));
       } else {
-        FreezeKept(p, c, segment);
+        FreezeCheckpoint(p, c, segment);
       }
       for (int64_t at = piece.begin; at < piece.end; at += ChunkPlan::kTile, ++state) {
         const Tile<T> t = LoadTile(c, at, HWY_MIN(piece.end, at + ChunkPlan::kTile), at - begin);
@@ -182,7 +193,7 @@ class ChunkCells {
       }
     }
     for (size_t i = pieces.size(); i-- > 0;) {
-      // The frozen state of the last piece is still in place.
+      // For the last piece the right state is still frozen.
       if (i + 1 < pieces.size()) Freeze(w_.State(first_state[i]));
       BackwardPiece(p, c, cell, begin, pieces[i], first_state[i]);
     }
@@ -190,7 +201,7 @@ class ChunkCells {
 
   void BackwardPiece(const BackwardProblem<T>& p, const Cell<T>& c, size_t cell, int64_t begin,
                      const Piece& piece, size_t first_state) {
-    T *dX = w_.Kept(cell, 0), *dS = w_.Kept(cell, 1), *ds = w_.LengthGrad(cell);
+    T *dX = w_.CellMatrix(cell, 0), *dS = w_.CellMatrix(cell, 1), *ds = w_.LengthGrad(cell);
     const int64_t tiles = (piece.end - piece.begin + ChunkPlan::kTile - 1) / ChunkPlan::kTile;
     if (piece.closes && Rescales()) RescaleAdjoint(w_.State(first_state + tiles), dX, ds);
     for (int64_t i = tiles - 1; i >= 0; --i) {
@@ -202,6 +213,7 @@ class ChunkCells {
       StoreTile(p, c, at, t.tokens, dgamma, dmu);
     }
     if (!piece.opens) return;
+    // The chunk begins here, so S' was X: dX gains dS and, through s_i = |S'_i|, ds_i S'_i / s_i.
     for (size_t i = 0; i < d_.rows; ++i) {
       const size_t row = i * d_.stride;
       AddScaled(T(1), dS + row, d_.stride, dX + row);
@@ -211,6 +223,7 @@ class ChunkCells {
     Fill(T(0), d_.rows, ds);
   }
 
+  // Copies the gradients of a tile's inputs to the caller's tensors. dh is that of v up to its sign.
   HWY_INLINE void StoreTile(const BackwardProblem<T>& p, const Cell<T>& c, int64_t at, size_t tokens,
                             const T* dgamma, const T* dmu) {
     const TileGrad<T>& g = w_.grad;
@@ -232,8 +245,8 @@ class ChunkCells {
   TileRunner<T> tiles_;
 };
 
-// Cells [first, last) in groups of one sequence that advance together, a segment at a time: the heads of a
-// token lie side by side in memory.
+// Calls run(work, group) for cells [first, last), in groups of cells of one sequence that advance together, a
+// segment at a time, because the heads of a token lie side by side in memory.
 template <typename T, class Run>
 HWY_INLINE void OverChunkGroups(const ChunkRule& rule, const Problem<T>& p, bool backward, int64_t first,
                                 int64_t last, const Run& run) {

@@ -1,9 +1,9 @@
 // The chunk approximations of the Lattice recurrence on the CPU (docs/exact-or-chunked.md): linear1 and
 // linear2, forward and backward, for the three objectives.
 //
-// Any thread may run any range of cells; a cell's results do not depend on the range. Kept states are laid
-// out as ForwardProblem::checkpoints, one before every segment of the plan but the first;
-// Sequence::checkpoint counts them.
+// Any thread may run any range of cells; a cell's results do not depend on the range.
+// ForwardProblem::checkpoints has one state before every segment of the plan but the first, and
+// Sequence::checkpoint counts these. There are no saved activations.
 #ifndef LATTICE_KERNELS_CHUNK_CHUNK_H_
 #define LATTICE_KERNELS_CHUNK_CHUNK_H_
 
@@ -19,7 +19,7 @@ struct ChunkRule {
   ChunkPlan plan{64};
 };
 
-// Cells [first, last). Problem::normalize is not looked at.
+// Compute cells [first, last). Problem::normalize is ignored: the rule has its own.
 void ChunkForward(const ChunkRule& rule, const ForwardProblem<float>& p, int64_t first, int64_t last);
 void ChunkForward(const ChunkRule& rule, const ForwardProblem<double>& p, int64_t first, int64_t last);
 void ChunkBackward(const ChunkRule& rule, const BackwardProblem<float>& p, int64_t first, int64_t last);

@@ -1,8 +1,9 @@
-// How the chunk kernels cut a sequence: into chunks, whose frozen state is shared; into segments, before
-// which a state is kept for the backward pass; and into tiles, the tokens that are multiplied together.
+// How the chunk kernels divide a sequence: into chunks, whose tokens share a frozen state; into segments,
+// each of which begins at a checkpoint for the backward pass; and into tiles, the tokens of one product of
+// matrices.
 //
-// Segments begin where chunks begin. Long chunks are several segments; a segment of short chunks holds
-// several.
+// Every chunk begins a segment or lies inside one: a long chunk is several segments, and a segment holds
+// several short chunks.
 #ifndef LATTICE_KERNELS_CHUNK_PLAN_H_
 #define LATTICE_KERNELS_CHUNK_PLAN_H_
 
@@ -16,21 +17,22 @@ struct ChunkPlan {
   static constexpr int64_t kSegmentTiles = 16;  // tiles of a segment, at most
   static constexpr int64_t kTile = 16;          // tokens of a tile, at most
 
-  int64_t chunk;
+  int64_t chunk;  // tokens of a chunk
 
+  // Whether a chunk is at least one segment.
   bool Long() const { return chunk >= kSegment; }
   // Tokens from one segment of short chunks to the next.
   int64_t Step() const { return chunk * std::clamp<int64_t>(kSegment / chunk, 1, kSegmentTiles); }
   // Segments of a long chunk.
   int64_t PerChunk() const { return (chunk - 1) / kSegment + 1; }
 
-  // States kept before all segments but the first.
+  // Checkpoints of a sequence: one before every segment but the first.
   template <class Int>
   Int Kept(const Int& length) const {
     if (!Long()) return (length - 1) / Step();
     return length / chunk * PerChunk() + (length % chunk + (kSegment - 1)) / kSegment - 1;
   }
-  // At least the sum of Kept over any sequences of `total` tokens together.
+  // An upper bound of the checkpoints of any sequences of `total` tokens together.
   template <class Int>
   Int Room(const Int& total) const {
     return Long() ? total / kSegment + total / chunk : total / Step();

@@ -1,7 +1,7 @@
-// Products of small matrices that stay in cache, and their transposition.
+// Products of small matrices that stay in cache, and the transpose of one.
 //
-// A matrix has rows of whole vectors, padding included. Every element of a product is summed in the order of
-// the inner dimension, whatever the sizes, so that a row's result does not depend on the rows beside it.
+// Rows are padded to whole vectors. Every element of a product is summed in the order of the inner dimension,
+// whatever the sizes, so the result of a row does not depend on the other rows.
 #if defined(LATTICE_KERNELS_CHUNK_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_CHUNK_PRODUCTS_INL_H_
 #undef LATTICE_KERNELS_CHUNK_PRODUCTS_INL_H_
@@ -36,14 +36,15 @@ struct Right {
   size_t stride;
 };
 
-// What the product is added to (or, negative, subtracted from): nothing, a matrix, or a matrix whose row i is
-// multiplied by scale[i].
+// What the product is added to or subtracted from: nothing, a matrix, or a matrix whose row i is multiplied
+// by scale[i].
 template <typename T>
 struct Onto {
   const T* from = nullptr;
   const T* scale = nullptr;
 };
 
+// The micro-kernel: kRows rows from i on by NV vectors of columns from col on, held in registers.
 template <bool kMinus, size_t kRows, int NV, typename T>
 HWY_INLINE void ProductBlock(size_t i, size_t col, size_t inner, const Left<T>& a, const Right<T>& b,
                              const Onto<T>& onto, T* out) {
@@ -81,7 +82,7 @@ HWY_INLINE void ProductColumns(size_t rows, size_t col, size_t inner, const Left
   for (; i < rows; ++i) ProductBlock<kMinus, 1, NV>(i, col, inner, a, b, onto, out);
 }
 
-// out = onto + a b, or onto - a b; out may be what it is added to.
+// out = onto + a b, or onto - a b with kMinus. `out` may be the matrix of `onto`.
 template <bool kMinus, typename T>
 HWY_NOINLINE void Product(size_t rows, size_t inner, const Left<T>& a, const Right<T>& b, const Onto<T>& onto,
                           T* out) {
@@ -96,7 +97,7 @@ HWY_NOINLINE void Product(size_t rows, size_t inner, const Left<T>& a, const Rig
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// The 128-bit blocks of v to out, out + step, ...
+// Stores the 128-bit blocks of v at out, out + step, ...
 template <class D, class V>
 HWY_INLINE void StoreBlocks(D d, V v, size_t step, hn::TFromD<D>* out) {
   if constexpr (D::kPrivateN * sizeof(hn::TFromD<D>) > 16) {
@@ -109,7 +110,8 @@ HWY_INLINE void StoreBlocks(D d, V v, size_t step, hn::TFromD<D>* out) {
 }
 #endif
 
-// out [columns][rows] = transposed x [rows][columns], both of whole vectors, rows a multiple of kRowBlock.
+// out [columns][rows] = transpose of x [rows][columns]. Rows of both are whole vectors, and `rows` is a
+// multiple of kRowBlock.
 template <typename T>
 HWY_NOINLINE void Transpose(const T* x, size_t rows, size_t columns, T* out) {
 #if HWY_TARGET == HWY_SCALAR

@@ -1,4 +1,4 @@
-// The scratch memory of one thread of the chunk kernels.
+// The scratch buffer of one thread of the chunk kernels: frozen state, tiles of a segment, states, gradients.
 #if defined(LATTICE_KERNELS_CHUNK_SCRATCH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_CHUNK_SCRATCH_INL_H_
 #undef LATTICE_KERNELS_CHUNK_SCRATCH_INL_H_
@@ -17,46 +17,49 @@
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
-// The state a chunk starts from.
+// S', the state a chunk starts from.
 template <typename T>
 struct Frozen {
-  T* S;        // [rows][stride]
-  T* across;   // transposed: [stride][rows]
-  T *s, *inv;  // lengths of the slots, and 1 / s
+  T* S;           // [rows][stride]
+  T* transposed;  // [stride][rows]
+  T *s, *inv;     // lengths of the slots, and 1 / s
 };
 
-// The tokens of one tile: inputs, and what the frozen state makes of them. All but H are [tokens][rows].
+// The tokens of one tile: inputs, and the terms that follow from them and the frozen state (terms-inl.h).
+// Everything is [tokens][rows] unless it says otherwise.
 template <typename T>
 struct Tile {
   size_t tokens;
   T *q, *k;
-  T *gamma, *mu;                     // one a token
-  T *reads, *a, *ch, *r, *beta;      // k / s, <Phi_i, h>, c_i / s_i, |h|^2 - a_i^2, normalisation
-  T *G, *W, *R;                      // the terms
-  T *from_start, *to_end, *through;  // products of gates: A, B; F, the share of the frozen state in linear1
-  T* H;  // [tokens][stride], with room for whole vectors of tokens behind the segment
-  T* P;  // [tokens][kTile]: sum_m q_tm W_jm G_{j+1} .. G_t for j <= t
+  T *gamma, *mu;                 // [tokens]
+  T *reads, *a, *ch, *r, *beta;  // k_i / s_i (Dec), <Phi_i, h>, c_i / s_i, |h|^2 - a_i^2, normalisation
+  T *G, *W, *R;                  // the terms of the linear recurrence
+  T *from_start, *to_end;        // A_t = G_1 .. G_t and B_t = G_{t+1} .. G_n
+  T* through;                    // F_t, the weight of S' in X_t (linear1)
+  T* H;                          // [tokens][stride]: h of every token; padded to whole vectors of tokens
+  T* P;  // scores [tokens][kTile]: P_tj = sum_m q_tm W_jm G_{j+1,m} .. G_{t,m} for j <= t
 };
 
-// Gradients around one tile, [kTile][rows] but for dy and dh.
+// Gradients of one tile, of what their names say after the d; [kTile][rows] unless it says otherwise.
 template <typename T>
 struct TileGrad {
   T *dq, *dk, *dG, *dW, *dR, *dA, *dB;
-  T* ddots;    // of <S'_i, h>
+  T* ddots;    // of the dots <S'_i, h>
   T *dy, *dh;  // [kTile][stride]
   T* dP;       // [kTile][kTile]
-  T* dU;       // of q_t times products of gates
+  T* dU;       // of u_tj = q_t G_t .. G_{j+1}, for one j at a time
 };
 
 template <typename T>
 class Scratch {
  public:
   static constexpr size_t kTokens = ChunkPlan::kSegment, kTile = ChunkPlan::kTile;
-  // Enough for a state before every tile of a segment and behind every chunk.
+  // Room for the state before every tile of a segment and after every chunk.
   static constexpr size_t kStates = 2 * ChunkPlan::kSegmentTiles + 1;
 
-  // `cells` go through a sequence together, with `kept` matrices each.
-  Scratch(const Dims<T>& dims, bool backward, size_t cells, size_t kept) : d_(dims), kept_per_cell_(kept) {
+  // `cells` cells go through a sequence together, with `per_cell` matrices each.
+  Scratch(const Dims<T>& dims, bool backward, size_t cells, size_t per_cell)
+      : d_(dims), matrices_per_cell_(per_cell) {
     const std::span<T> all = PlaceInArena<T>([&](Layout<T>& layout) { Place(backward, cells, layout); });
     std::memset(static_cast<void*>(all.data()), 0, all.size_bytes());
   }
@@ -74,20 +77,22 @@ class Scratch {
   }
 
   T* State(size_t i) const { return states_ + i * d_.Matrix(); }
-  // Matrix i of a cell of the group, and its gradient of the frozen lengths.
-  T* Kept(size_t cell, size_t i) const { return kept_ + (cell * kept_per_cell_ + i) * d_.Matrix(); }
+  // Matrix i of a cell of the group, and its gradient of the frozen lengths: carried from segment to segment.
+  T* CellMatrix(size_t cell, size_t i) const {
+    return cell_matrices_ + (cell * matrices_per_cell_ + i) * d_.Matrix();
+  }
   T* LengthGrad(size_t cell) const { return lengths_ + cell * d_.rows; }
 
   Frozen<T> frozen;
   TileGrad<T> grad;
-  T* products;              // [kTile][rows]
-  T* queries;               // q_t times the products of gates down to token j: [j][t][rows]
-  T* row;                   // a vector over slots or width
-  T* y;                     // [kTile][stride]
-  T *across, *across_grad;  // a state and its gradient, transposed
+  T* products;                      // [kTile][rows]: an element-wise product such as Q*A
+  T* queries;                       // [j][t][rows]: u_tj = q_t G_t .. G_{j+1}
+  T* row;                           // a vector over slots or width
+  T* y;                             // [kTile][stride]
+  T *X_transposed, *dX_transposed;  // the state before a tile and the gradient of the state after it
 
  private:
-  // Lengths are whole vectors, or multiples of kTile = 16 elements, so every piece is aligned.
+  // The size of every array is a multiple of a vector or of kTile = 16 elements, so all of them are aligned.
   void Place(bool backward, size_t cells, Layout<T>& layout) {
     const size_t matrix = d_.Matrix();
     frozen = {layout.Take(matrix), layout.Take(matrix), layout.Take(d_.rows), layout.Take(d_.rows)};
@@ -101,7 +106,7 @@ class Scratch {
     y = layout.Take(kTile * d_.stride);
     if (backward) PlaceGradients(layout);
     states_ = layout.Take((backward ? kStates : 1) * matrix);
-    kept_ = layout.Take(cells * kept_per_cell_ * matrix);
+    cell_matrices_ = layout.Take(cells * matrices_per_cell_ * matrix);
     lengths_ = layout.Take(cells * d_.rows);
   }
 
@@ -114,20 +119,20 @@ class Scratch {
     grad.dh = layout.Take(kTile * d_.stride);
     grad.dP = layout.Take(kTile * kTile);
     queries = layout.Take(kTile * kTile * d_.rows);
-    across = layout.Take(d_.Matrix());
-    across_grad = layout.Take(d_.Matrix());
+    X_transposed = layout.Take(d_.Matrix());
+    dX_transposed = layout.Take(d_.Matrix());
   }
 
-  // The parts of a tile with a row of slots for every token.
+  // The arrays of a tile that are [tokens][rows].
   static std::array<T**, 13> PerSlot(Tile<T>& t) {
     return {&t.q, &t.k, &t.reads, &t.a,          &t.ch,     &t.r,      &t.beta,
             &t.G, &t.W, &t.R,     &t.from_start, &t.to_end, &t.through};
   }
 
   const Dims<T> d_;
-  const size_t kept_per_cell_;
+  const size_t matrices_per_cell_;
   Tile<T> all_ = {};
-  T *states_, *kept_, *lengths_;
+  T *states_, *cell_matrices_, *lengths_;
 };
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

@@ -1,6 +1,7 @@
-// What the tokens of a tile do, everything frozen at the chunk's state, and the adjoint of that.
+// The terms of a tile's tokens in the linear recurrence of a chunk, and their adjoint
+// (docs/exact-or-chunked.md).
 //
-//   H, a, ch, r, beta as in rules/lattice-inl.h, with the frozen S' for the state
+//   h (the rows of H), a, ch, r, beta as in rules/lattice-inl.h, with the frozen state S' in the place of S
 //   W = gamma beta ch     R = W a / s     G = mu beta (linear1)  or  mu beta + R (linear2)
 #if defined(LATTICE_KERNELS_CHUNK_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_CHUNK_TERMS_INL_H_
@@ -24,7 +25,7 @@ struct TermMaker {
   bool Enc() const { return rule.objective == Objective::kEnc; }
   bool Token() const { return rule.normalize == Normalize::kToken; }
 
-  // H of every token; t.H holds v.
+  // h of every token into t.H, which holds v.
   HWY_INLINE void MakeTargets(const Tile<T>& t) const {
     const size_t n = t.tokens;
     if (Dec()) {
@@ -33,23 +34,25 @@ struct TermMaker {
           Store(hn::Mul(Load(t.k + i), Load(f.inv + i - x * d.rows)), t.reads + i);
         }
       }
-      // H = -(v - reads S'), without a second pass over H.
+      // reads S' is k@Phi, so this leaves v - k@Phi in H; the loop below negates it.
       Product<true>(n, d.slots, Rows(t.reads, d.rows), Right<T>{f.S, d.stride}, Onto<T>{t.H}, t.H);
     }
     if (Enc()) return;
     for (size_t i = 0; i < n * d.stride; i += kLanes<T>) Store(hn::Neg(Load(t.H + i)), t.H + i);
   }
 
+  // All terms of a tile, from q, k, v and the gates.
   HWY_NOINLINE void MakeTerms(const Tile<T>& t) const {
     MakeTargets(t);
-    // The dots <S'_i, h_t> come into a.
-    Product<false>(t.tokens, d.width, Rows(t.H, d.stride), Right<T>{f.across, d.rows}, Onto<T>{}, t.a);
+    // t.a holds the dots <S'_i, h_t> until MakeSlots divides them by s.
+    Product<false>(t.tokens, d.width, Rows(t.H, d.stride), Right<T>{f.transposed, d.rows}, Onto<T>{}, t.a);
     for (size_t x = 0; x < t.tokens; ++x) {
       const T hh = Dot(t.H + x * d.stride, t.H + x * d.stride, d.stride);
       for (size_t i = 0; i < d.rows; i += kLanes<T>) MakeSlots(t, x, i, hh);
     }
   }
 
+  // The terms of token x for the slots from i on, one vector; hh is |h|^2.
   HWY_INLINE void MakeSlots(const Tile<T>& t, size_t x, size_t i, T hh) const {
     const size_t at = x * d.rows + i;
     const auto gamma = Set(t.gamma[x]), mu = Set(t.mu[x]), one = Set(T(1));
@@ -61,7 +64,8 @@ struct TermMaker {
     Store(a, t.a + at);
     auto beta = one;
     if (Token()) {
-      // |h|^2 - a^2 carries an error of an ulp of |h|^2; measured where that could be felt.
+      // r = |h|^2 - a^2 has an error of an ulp of |h|^2. Where that matters, it is computed without the
+      // cancellation.
       const auto excess = hn::NegMulAdd(Set(T(8)), hn::MulAdd(g2, r, ms2), hn::Mul(g2, Set(hh)));
       if (HWY_UNLIKELY(!hn::AllFalse(Tag<T>(), hn::Gt(excess, hn::Zero(Tag<T>()))))) {
         for (size_t lane = 0; lane < kLanes<T>; ++lane) {
@@ -72,16 +76,17 @@ struct TermMaker {
       }
       beta = hn::Div(s, hn::Sqrt(hn::MulAdd(g2, r, ms2)));
     }
-    const auto W = hn::Mul(beta, g), R = hn::Mul(W, hn::Mul(a, inv)), kept = hn::Mul(mu, beta);
+    const auto W = hn::Mul(beta, g), R = hn::Mul(W, hn::Mul(a, inv)), decay = hn::Mul(mu, beta);
     Put(i, ch, t.ch + at);
     Put(i, r, t.r + at);
     Put(i, beta, t.beta + at);
     Put(i, W, t.W + at);
     Put(i, R, t.R + at);
-    Put(i, rule.linear1 ? kept : hn::Add(kept, R), t.G + at);
+    Put(i, rule.linear1 ? decay : hn::Add(decay, R), t.G + at);
   }
 
-  // From the gradients of G, W, R and H to those of k, v (in dh), the gates, S' (dS) and its lengths (ds).
+  // From the gradients of G, W, R and H (in dh) to those of k, of v (in dh, up to its sign), of the gates, of
+  // S' (added to dS) and of its lengths (added to ds).
   HWY_NOINLINE void Adjoint(const Tile<T>& t, const TileGrad<T>& g, T* dgamma, T* dmu, T* dS, T* ds) const {
     const size_t n = t.tokens;
     for (size_t x = 0; x < n; ++x) {
@@ -97,8 +102,8 @@ struct TermMaker {
     Product<false>(n, d.slots, Rows(g.ddots, d.rows), Right<T>{f.S, d.stride}, Onto<T>{g.dh}, g.dh);
     Product<false>(d.rows, n, Columns(g.ddots, d.rows), Right<T>{t.H, d.stride}, Onto<T>{dS}, dS);
     if (!Dec()) return;
-    // ddots is free now: the gradient of the reads.
-    Product<false>(n, d.width, Rows(g.dh, d.stride), Right<T>{f.across, d.rows}, Onto<T>{}, g.ddots);
+    // z = reads S' with reads = k / s: ddots is reused for the gradient of the reads.
+    Product<false>(n, d.width, Rows(g.dh, d.stride), Right<T>{f.transposed, d.rows}, Onto<T>{}, g.ddots);
     Product<false>(d.rows, n, Columns(t.reads, d.rows), Right<T>{g.dh, d.stride}, Onto<T>{dS}, dS);
     for (size_t x = 0; x < n; ++x) {
       for (size_t i = 0; i < d.rows; i += kLanes<T>) {
@@ -110,6 +115,7 @@ struct TermMaker {
     }
   }
 
+  // The adjoint of MakeSlots. The gradients of mu, gamma and |h|^2 are summed over the slots.
   HWY_INLINE void AdjointSlots(const Tile<T>& t, const TileGrad<T>& g, size_t x, size_t i, T* ds_sum,
                                Vec<T>& sum_mu, Vec<T>& sum_gamma, Vec<T>& sum_hh) const {
     const size_t at = x * d.rows + i;
@@ -123,6 +129,7 @@ struct TermMaker {
     auto dmu = hn::Mul(dG, beta), dgamma = hn::Mul(dW, hn::Mul(beta, ch)),
          dch = hn::Mul(dW, hn::Mul(gamma, beta));
     if (Token()) {
+      // beta = s den2^(-1/2) with den2 = (mu s)^2 + (gamma ch)^2 r and r = |h|^2 - a^2.
       const auto ms = hn::Mul(mu, s);
       const auto dbeta = hn::MulAdd(dG, mu, hn::Mul(dW, gch));
       const auto den2 = hn::MulAdd(hn::Mul(gch, gch), r, hn::Mul(ms, ms));
@@ -136,6 +143,7 @@ struct TermMaker {
       sum_hh = hn::Add(sum_hh, Used(i, dr));
       da = hn::NegMulAdd(hn::Add(a, a), dr, da);
     }
+    // 1/s is in R, in ch = c/s and in a = <S'_i, h>/s.
     const auto dc = hn::Mul(dch, inv);
     dinv = hn::MulAdd(dch, hn::Mul(ch, s), dinv);
     if (Enc()) da = hn::Add(da, dc);
@@ -147,7 +155,7 @@ struct TermMaker {
     sum_gamma = hn::Add(sum_gamma, Used(i, dgamma));
   }
 
-  // Lanes beyond the last slot are zero.
+  // x with zeros in the lanes beyond the last slot; Put stores that.
   HWY_INLINE Vec<T> Used(size_t i, Vec<T> x) const {
     return i + kLanes<T> > d.slots ? hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x) : x;
   }

@@ -1,8 +1,11 @@
-// One tile of tokens through the linear recurrence of a chunk, and back:
-//   X_t = G_t (.) X_{t-1} + R_t (.) S' [linear1 only] - W_t (x) H_t        y_t = q_t @ X_t
-// As products of matrices: with A_t = G_1 .. G_t, B_t = G_{t+1} .. G_n, F_t = G_t F_{t-1} + R_t,
+// One tile of n tokens through the linear recurrence of a chunk (docs/exact-or-chunked.md), forward and
+// backward:
+//   X_t = G_t (.) X_{t-1} + R_t (.) S' [linear1 only] - W_t h_t^T        y_t = q_t @ X_t
+// As products of matrices, with the products of gates A_t = G_1 .. G_t and B_t = G_{t+1} .. G_n, with
+// F_t = G_t F_{t-1} + R_t, and with * for products element by element:
 //   Y = (Q*A) X_0 + (Q*F) S' - P H        X_n = A_n (.) X_0 + F_n (.) S' - (W*B)^T H
-// and P as in Tile. Gate products are never divided.
+//   P_tj = <u_tj, W_j> for j <= t,  u_tj = q_t G_t .. G_{j+1}
+// Products of gates are built up token by token, never by division: a gate may be zero.
 #if defined(LATTICE_KERNELS_CHUNK_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_CHUNK_TILE_INL_H_
 #undef LATTICE_KERNELS_CHUNK_TILE_INL_H_
@@ -27,6 +30,7 @@ HWY_INLINE void AddScaled(T a, const T* x, size_t n, T* z) {
   for (size_t i = 0; i < n; i += kLanes<T>) Store(hn::MulAdd(Set(a), Load(x + i), Load(z + i)), z + i);
 }
 
+// The passes over one tile, whose terms are made (terms-inl.h).
 template <typename T>
 struct TileRunner {
   static constexpr size_t kTile = Scratch<T>::kTile;
@@ -36,9 +40,10 @@ struct TileRunner {
   Scratch<T>& w;
 
   TermMaker<T> Terms() const { return {rule, d, w.frozen}; }
+  // The row of the tile's last token in an array [tokens][rows].
   T* Last(const Tile<T>& t, T* x) const { return x + (t.tokens - 1) * d.rows; }
 
-  // A, B and F of every token.
+  // A, B and F of every token (from_start, to_end, through).
   HWY_NOINLINE void MultiplyGates(const Tile<T>& t) const {
     const size_t n = t.tokens;
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
@@ -57,8 +62,8 @@ struct TileRunner {
     }
   }
 
-  // P. Row t of u is q_t G_t .. G_{j+1} when column j is made; with kKeep every one of them is kept, at
-  // u[j * kTile + t].
+  // P, column by column from the last. For column j, row t of u holds u_tj = q_t G_t .. G_{j+1}. With kKeep
+  // the u_tj of all columns are saved, at row j * kTile + t of u.
   template <bool kKeep>
   HWY_NOINLINE void MakeScores(const Tile<T>& t, T* u) const {
     const size_t n = t.tokens, next = kKeep ? kTile * d.rows : 0;
@@ -75,6 +80,7 @@ struct TileRunner {
     }
   }
 
+  // P_tj and u_tj for kRows tokens t from x on; `before` has the u of column j + 1, and G is G_{j+1}.
   template <size_t kRows>
   HWY_INLINE void ScoreRows(const Tile<T>& t, size_t j, size_t x, const T* before, const T* G, const T* W,
                             T* now) const {
@@ -89,11 +95,11 @@ struct TileRunner {
       }
     }
     HWY_ALIGN T sums[kGroup<T>];
-    PutSums<T>(0, acc, sums);
+    AccumulateGroupSums<T>(0, acc, sums);
     for (size_t r = 0; r < kRows; ++r) t.P[(x + r) * kTile + j] = sums[r];
   }
 
-  // Y [tokens][stride] of a tile that starts from X.
+  // y [tokens][stride] of a tile that starts from the state X.
   HWY_NOINLINE void ReadOut(const Tile<T>& t, const T* X, T* y) const {
     MakeScores<false>(t, w.products);
     const size_t n = t.tokens;
@@ -107,7 +113,7 @@ struct TileRunner {
     Product<true>(n, n, Rows(t.P, kTile), Right<T>{t.H, d.stride}, Onto<T>{y}, y);
   }
 
-  // X -> X_new, which may be the same memory.
+  // X_new, the state after the tile, from X, the state before it; in place if they are the same.
   HWY_NOINLINE void Advance(const Tile<T>& t, const T* X, T* X_new) const {
     Multiply(t.W, t.to_end, t.tokens * d.rows, w.products);
     Product<true>(d.rows, t.tokens, Columns(w.products, d.rows), Right<T>{t.H, d.stride},
@@ -125,27 +131,31 @@ struct TileRunner {
     for (size_t i = 0; i < d.rows; ++i) sum[i] += Dot(x + i * d.stride, y + i * d.stride, d.stride);
   }
 
-  // Backwards through a tile that starts from X, with w.grad.dy given. dX is the gradient of X_n, then of
-  // X_0; dS and ds add up the gradients of the frozen state and its lengths. Leaves dq, dk and dh (of v, up
-  // to its sign) in w.grad.
+  // The adjoint of a tile that starts from the state X, given w.grad.dy. dX is the gradient of X_n on entry,
+  // of X_0 on return; dS and ds gain the gradients of the frozen state and of its lengths. Leaves dq, dk and
+  // dh (that of v, up to its sign) in w.grad.
   HWY_NOINLINE void Backward(const Tile<T>& t, const T* X, T* dX, T* dS, T* ds, T* dgamma, T* dmu) const {
     const TileGrad<T>& g = w.grad;
     const size_t n = t.tokens;
     MakeScores<true>(t, w.queries);
-    Transpose(X, d.rows, d.stride, w.across);
-    Transpose(dX, d.rows, d.stride, w.across_grad);
-    Product<false>(n, d.width, Rows(g.dy, d.stride), Right<T>{w.across, d.rows}, Onto<T>{}, g.dA);
-    Product<true>(n, d.width, Rows(t.H, d.stride), Right<T>{w.across_grad, d.rows}, Onto<T>{}, g.dW);
+    // The gradients of Q*A, W*B and Q*F into dA, dW and dR.
+    Transpose(X, d.rows, d.stride, w.X_transposed);
+    Transpose(dX, d.rows, d.stride, w.dX_transposed);
+    Product<false>(n, d.width, Rows(g.dy, d.stride), Right<T>{w.X_transposed, d.rows}, Onto<T>{}, g.dA);
+    Product<true>(n, d.width, Rows(t.H, d.stride), Right<T>{w.dX_transposed, d.rows}, Onto<T>{}, g.dW);
     if (rule.linear1) {
-      Product<false>(n, d.width, Rows(g.dy, d.stride), Right<T>{w.frozen.across, d.rows}, Onto<T>{}, g.dR);
+      Product<false>(n, d.width, Rows(g.dy, d.stride), Right<T>{w.frozen.transposed, d.rows}, Onto<T>{},
+                     g.dR);
     }
+    // dP_tj = -<dy_t, h_j>, stored without the sign; dH = -P^T dY - (W*B) dX.
     for (size_t x = 0; x < n; ++x) {
       RowDots(t.H, RoundUp(x + 1, kRowBlock<T>), d.stride, g.dy + x * d.stride, g.dP + x * kTile);
     }
     Product<true>(n, n, Columns(t.P, kTile), Right<T>{g.dy, d.stride}, Onto<T>{}, g.dh);
     Multiply(t.W, t.to_end, n * d.rows, w.products);
     Product<true>(n, d.slots, Rows(w.products, d.rows), Right<T>{dX, d.stride}, Onto<T>{g.dh}, g.dh);
-    SplitShares(t);
+    SplitProducts(t);
+    // The last token's A and F are also in X_n.
     AddRowDots(dX, X, Last(t, g.dA));
     if (rule.linear1) {
       AddRowDots(dX, w.frozen.S, Last(t, g.dR));
@@ -153,6 +163,7 @@ struct TileRunner {
       Multiply(t.q, t.through, n * d.rows, w.products);
       Product<false>(d.rows, n, Columns(w.products, d.rows), Right<T>{g.dy, d.stride}, Onto<T>{dS}, dS);
     }
+    // dX_0 = A_n (.) dX_n + (Q*A)^T dY
     Multiply(t.q, t.from_start, n * d.rows, w.products);
     Product<false>(d.rows, n, Columns(w.products, d.rows), Right<T>{g.dy, d.stride},
                    Onto<T>{dX, Last(t, t.from_start)}, dX);
@@ -161,8 +172,9 @@ struct TileRunner {
   }
 
  private:
-  // From the gradients of Q*A (in dA), Q*F (dR) and W*B (dW) to those of the factors.
-  HWY_NOINLINE void SplitShares(const Tile<T>& t) const {
+  // The adjoint of the products Q*A, Q*F and W*B: from their gradients (in dA, dR and dW) to those of the
+  // factors q, A, F (in dR), W and B.
+  HWY_NOINLINE void SplitProducts(const Tile<T>& t) const {
     const TileGrad<T>& g = w.grad;
     for (size_t i = 0; i < t.tokens * d.rows; i += kLanes<T>) {
       const auto q = Load(t.q + i), dQA = Load(g.dA + i), dWB = Load(g.dW + i);
@@ -179,7 +191,7 @@ struct TileRunner {
     }
   }
 
-  // Through P, A, B and F: completes dq, dG, dW and dR.
+  // The adjoint of P, A, B and F, for all tokens: completes dq, dG, dW and dR.
   HWY_NOINLINE void GateAdjoint(const Tile<T>& t) const {
     const TileGrad<T>& g = w.grad;
     const size_t n = t.tokens;
@@ -209,7 +221,8 @@ struct TileRunner {
     }
   }
 
-  // One vector of slots through P_tj = <u_tj, W_j>, u_{t,j-1} = u_tj G_j, u_tt = q_t. Sets dG.
+  // The adjoint of P_tj = <u_tj, W_j>, u_{t,j-1} = u_tj G_j and u_tt = q_t for the slots from i on, one
+  // vector. Sets dG, and adds to dW and dq.
   HWY_INLINE void ScoreAdjoint(const Tile<T>& t, size_t i) const {
     const TileGrad<T>& g = w.grad;
     const size_t n = t.tokens;

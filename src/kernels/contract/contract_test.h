@@ -1,6 +1,6 @@
-// The contract of a recurrent rule, as tests over every name in Rules(): a rule that is registered before
-// main gets them all. A file of the suite defines tests with TEST_P(X, ...) on a fixture derived from
-// RuleTest and closes with LATTICE_FOR_EVERY_RULE(X).
+// The contract of a recurrent rule, as parameterised tests over all registered memories that have kernels. A
+// memory that is registered before the tests are listed gets them all. A file of the suite defines tests with
+// TEST_P(X, ...) on a fixture derived from RuleTest and closes with LATTICE_FOR_EVERY_RULE(X).
 #ifndef LATTICE_KERNELS_CONTRACT_CONTRACT_TEST_H_
 #define LATTICE_KERNELS_CONTRACT_CONTRACT_TEST_H_
 

@@ -1,5 +1,4 @@
-// Gradients against central differences of the forward pass: the kernels judged by themselves, without the
-// reference.
+// Gradients against central differences of the kernels' own forward pass, without the reference.
 #include "kernels/contract/contract_test.h"
 
 namespace lattice::kernels {

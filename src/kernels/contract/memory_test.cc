@@ -1,5 +1,5 @@
-// What a kernel writes and reads: every output, nothing else; and a NaN goes where the data flows, not
-// further.
+// What a kernel writes and reads: it writes every output and nothing else, and a NaN reaches only what
+// depends on it.
 #include <set>
 
 #include "kernels/contract/contract_test.h"
@@ -34,7 +34,7 @@ void ExpectCleanWrites(const Variant& variant, const Shape& shape) {
     ExpectWritten("d" + name, name == "state" ? states : c.sequences, grad);
   }
   for (const T value : r.checkpoints) ASSERT_TRUE(std::isfinite(value)) << "checkpoints";
-  for (const T value : r.notes) ASSERT_TRUE(std::isfinite(value)) << "notes";
+  for (const T value : r.activations) ASSERT_TRUE(std::isfinite(value)) << "saved activations";
 }
 
 using MemoryTest = RuleTest;
@@ -66,16 +66,16 @@ TEST_P(MemoryTest, CheckpointsAreOptional) {
   });
 }
 
-// The tokens at the end of a long sequence are noted, for the Lattice rules the last 20 of 23 blocks. Without
-// notes the backward pass reads the states, and finds the same.
-TEST_P(MemoryTest, NotesSaveTimeOnly) {
+// The tokens at the end of a long sequence have saved activations, for the Lattice rules those of the last 20
+// of 23 blocks. Without them the backward pass recomputes the same from the states.
+TEST_P(MemoryTest, SavedActivationsChangeNoBit) {
   ForEachIsa([&](const std::string& isa) {
     SCOPED_TRACE(isa);
     ForEachVariant([](const Variant& variant) {
       const Case<float> c = MakeCase<float>(variant, {48, 48, 22 * kBlock + 9});
       const int64_t size = KernelsOf(variant).notes.Of(c.shape.M, c.shape.D);
       EXPECT_EQ(NotedFrom(c.shape.T, c.StateSize(), size) < c.shape.T, size > 0);
-      ExpectSameBits(RunKernels(c, /*with_notes=*/false), RunKernels(c));
+      ExpectSameBits(RunKernels(c, /*with_saved=*/false), RunKernels(c));
     });
   });
 }

@@ -1,5 +1,5 @@
-// The engine computes what the equations say: forward and backward, over sizes around every vector width,
-// lengths around the block of kept states, strided and ragged batches, under every instruction set.
+// The kernels against the reference, forward and backward, over sizes around every vector width, lengths
+// around the blocks between checkpoints, strided and packed batches, under every instruction set.
 #include <algorithm>
 
 #include "kernels/contract/contract_test.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kSizes[] = {1, 2, 3, 5, 16, 17, 33, 64, 65};
 constexpr int64_t kLengths[] = {1, 2, 31, kBlock - 1, kBlock, kBlock + 1, kBlock + 6};
 
-// All pairs of sizes; lengths, heads, sequences and layouts take turns.
+// All pairs of sizes, each with the next of several lengths, heads, sequences and layouts in turn.
 std::vector<Shape> Shapes() {
   std::vector<Shape> shapes;
   for (const int64_t M : kSizes) {
@@ -26,7 +26,7 @@ std::vector<Shape> Shapes() {
   return shapes;
 }
 
-// run(variant, shape): every shape with up to four variants, so that each variant meets many shapes.
+// Calls run(variant, shape) for every shape with up to four variants, so that each variant gets many shapes.
 template <class Run>
 void ForEachCase(const std::string& rule, const Run& run) {
   const std::vector<Variant> variants = VariantsOf(rule);
@@ -41,13 +41,13 @@ void ForEachCase(const std::string& rule, const Run& run) {
   }
 }
 
-// How far a result may be off, by name.
+// The tolerance of a result, by its name.
 using Tolerances = std::map<std::string, double>;
 
-// Values and gradients of these problems are of the order of one; smaller tensors are judged on that scale. A
-// slot of width one cannot turn, so that its gradients are what remains when large terms cancel. Where
-// float32 loses digits in the reference itself, the problem is ill-conditioned, and the kernels may lose them
-// too: a small multiple of that loss, in float64 scaled by the ratio of the precisions.
+// Values and gradients of these problems are of the order of one; smaller tensors are compared on that scale.
+// A slot of width one cannot turn, so its gradients are what remains when large terms cancel. Where float32
+// loses digits in the reference itself, the problem is ill-conditioned, and the kernels may lose them too:
+// the tolerance is a small multiple of that loss, in float64 scaled by the ratio of the precisions.
 void MeasureTolerances(const Shape& shape, const Results<float>& f32, const Results<double>& f64,
                        Tolerances& in_f32, Tolerances& in_f64) {
   constexpr double kMultiple = 20, kRatio = 0x1p-29;
@@ -59,8 +59,8 @@ void MeasureTolerances(const Shape& shape, const Results<float>& f32, const Resu
   });
 }
 
-// With shrinkage the gradient jumps where an element meets the threshold, and in float32 some element ends on
-// the other side of it. That moves a few elements of a gradient, not the whole.
+// With shrinkage the gradient is discontinuous where an element meets the threshold, and in float32 some
+// element ends on the other side of it. That changes a few elements of a gradient, not all.
 double ErrorOf(const Variant& variant, const std::string& name, const Tensor<float>& got,
                const Tensor<double>& want) {
   const bool jumps = variant.shrinks && name.starts_with("d");

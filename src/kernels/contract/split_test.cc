@@ -1,5 +1,5 @@
-// A sequence may be cut anywhere, and cells may be shared out to threads in any way: no bit of the result
-// changes.
+// A sequence may be split anywhere, and cells may be distributed over threads in any way: no bit of the
+// result changes.
 #include <thread>
 
 #include "kernels/contract/contract_test.h"
@@ -53,7 +53,7 @@ TEST_P(SplitTest, AnyCutIsBitEqual) {
   });
 }
 
-// Forward and backward with the cells shared out to so many threads in runs of neighbours.
+// Runs forward and backward on `threads` threads, each with a range of neighbouring cells.
 template <typename T>
 Results<T> RunThreads(const Case<T>& c, int threads) {
   Results<T> r = MakeResults(c);

@@ -1,3 +1,4 @@
+// Makes random cases, describes them to kernels and reference as problems, and runs them.
 #include "kernels/contract/test_case.h"
 
 #include <cmath>
@@ -13,8 +14,8 @@ bool Has(const Variant& variant, const GateInfo& gate) {
   return gate.role == GateRole::kShrink ? variant.shrinks : gate.required || variant.optional;
 }
 
-// How many tokens of a sequence the forward pass of a variant notes.
-int64_t NotedOf(const Variant& variant, const Shape& shape, int64_t length) {
+// For how many tokens of a sequence the forward pass of a variant saves activations.
+int64_t SavedTokensOf(const Variant& variant, const Shape& shape, int64_t length) {
   const int64_t state_size = FindMemory(variant.rule).StateSize(shape.M, shape.D);
   return length - NotedFrom(length, state_size, KernelsOf(variant).notes.Of(shape.M, shape.D));
 }
@@ -50,7 +51,7 @@ class Filler {
     Fill(x, [&](const Random& random, uint64_t i) { return low + (high - low) * random.Uniform(i); });
   }
 
-  // Rows of `width` elements of the last dimension get a length between low and high; what follows stays.
+  // Scales the first `rows` rows of `width` elements of the last dimension to lengths between low and high.
   template <typename T>
   void Lengths(int64_t width, int64_t rows, double low, double high, Tensor<T>& x) {
     const Random random(seed_, ++stream_);
@@ -129,11 +130,11 @@ std::string Text(const Shape& s) {
                 layouts[static_cast<int>(s.layout)]);
 }
 
-void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences) {
+void PlaceSaved(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences) {
   for (size_t n = 1; n < sequences.size(); ++n) {
     const Sequence& before = sequences[n - 1];
     sequences[n].checkpoint = before.checkpoint + CheckpointsOf(before.length);
-    sequences[n].note = before.note + NotedOf(variant, shape, before.length);
+    sequences[n].saved_token = before.saved_token + SavedTokensOf(variant, shape, before.length);
   }
 }
 
@@ -167,7 +168,7 @@ Problem<T> Case<T>::Describe() const {
 template <typename T>
 Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed) {
   Case<T> c{variant, shape, SequencesOf(shape), {}, {}, {}};
-  PlaceKept(variant, shape, c.sequences);
+  PlaceSaved(variant, shape, c.sequences);
   const int64_t H = shape.H, M = shape.M, D = shape.D;
   const int64_t B = shape.ragged ? 1 : shape.N;
   const int64_t length = shape.ragged ? c.sequences.back().begin + c.sequences.back().length : shape.T;
@@ -204,8 +205,8 @@ Results<T> MakeResults(const Case<T>& c) {
   const Sequence& last = c.sequences.back();
   r.checkpoints.assign((last.checkpoint + CheckpointsOf(last.length)) * H * c.StateSize(),
                        Tensor<T>::Poison());
-  const int64_t noted = last.note + NotedOf(c.variant, c.shape, last.length);
-  r.notes.assign(noted * H * KernelsOf(c.variant).notes.Of(c.shape.M, c.shape.D), Tensor<T>::Poison());
+  const int64_t tokens = last.saved_token + SavedTokensOf(c.variant, c.shape, last.length);
+  r.activations.assign(tokens * H * KernelsOf(c.variant).notes.Of(c.shape.M, c.shape.D), Tensor<T>::Poison());
   return r;
 }
 
@@ -216,7 +217,7 @@ ForwardProblem<T> DescribeForward(const Case<T>& c, Results<T>& r) {
   p.y = r.y.view();
   p.state_out = r.state_out.data();
   p.checkpoints = r.checkpoints.data();
-  p.notes = r.notes.data();
+  p.notes = r.activations.data();
   return p;
 }
 
@@ -229,7 +230,7 @@ BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r) {
   BackwardProblem<T> p;
   static_cast<Problem<T>&>(p) = c.Describe();
   p.checkpoints = r.checkpoints.data();
-  p.notes = r.notes.data();
+  p.notes = r.activations.data();
   p.dy = c.dy.view();
   p.dstate_out = c.dstate_out.data();
   p.dq = view("q"), p.dk = view("k"), p.dv = view("v");
@@ -245,12 +246,12 @@ const KernelSet& KernelsOf(const Variant& variant) {
 }
 
 template <typename T>
-Results<T> RunKernels(const Case<T>& c, bool with_notes) {
+Results<T> RunKernels(const Case<T>& c, bool with_saved) {
   Results<T> r = MakeResults(c);
   const KernelSet& kernels = KernelsOf(c.variant);
   auto forward = DescribeForward(c, r);
   auto backward = DescribeBackward(c, r);
-  if (!with_notes) forward.notes = nullptr, backward.notes = nullptr;
+  if (!with_saved) forward.notes = nullptr, backward.notes = nullptr;
   kernels.Forward<T>()(forward, 0, forward.Cells());
   kernels.Backward<T>()(backward, 0, forward.Cells());
   return r;

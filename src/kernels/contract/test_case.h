@@ -1,4 +1,5 @@
-// Random problems for any rule of the registry, and the ways to run them. Only for tests.
+// Random problems for any memory of the registry, and functions that run them by the kernels or by the
+// reference. Only for tests.
 #ifndef LATTICE_KERNELS_CONTRACT_TEST_CASE_H_
 #define LATTICE_KERNELS_CONTRACT_TEST_CASE_H_
 
@@ -13,7 +14,7 @@
 
 namespace lattice::kernels {
 
-// Sanitizers make everything ten times slower: tests that walk many sizes then take one in kThin.
+// Sanitizers make everything ten times slower: tests over many sizes then take one in kThin.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int kThin = 7;
 #else
@@ -23,8 +24,8 @@ inline constexpr int kThin = 1;
 struct Shape {
   int64_t M, D, T;
   int64_t H = 1, N = 1;
-  // Not N batch rows of T tokens, but N sequences one after the other in one row: T tokens, none, T/2, T,
-  // ..., with a token before each that belongs to none.
+  // Packed: instead of N batch rows of T tokens, N sequences one after the other in one row, of T, 0, T/2, T,
+  // ... tokens, with a token before each that belongs to no sequence.
   bool ragged = false;
   Layout layout = Layout::kDense;
 };
@@ -32,19 +33,19 @@ struct Shape {
 // A memory with one choice of everything that is optional in it.
 struct Variant {
   std::string rule;
-  bool optional = false;  // has the gates that may be left out, but for
-  bool shrinks = false;   // the shrink gate
+  bool optional = false;  // has the optional gates, except the shrink gate
+  bool shrinks = false;   // has the shrink gate
   Normalize normalize = Normalize::kToken;
 };
 
-// Every choice there is for this rule.
+// All variants of a memory.
 std::vector<Variant> VariantsOf(const std::string& rule);
 
 std::string Text(const Variant& variant);
 std::string Text(const Shape& shape);
 
-// Gives every sequence its place among the states and notes that a forward pass keeps.
-void PlaceKept(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences);
+// Gives every sequence its place among the checkpoints and saved activations.
+void PlaceSaved(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences);
 
 // Names of all memories that have kernels, for INSTANTIATE_TEST_SUITE_P.
 std::vector<std::string> RuleNames();
@@ -58,25 +59,25 @@ struct Case {
   Tensor<T> dy, dstate_out;  // the given gradients
 
   int64_t StateSize() const { return in.at("state").X(); }
-  // Sizes, inputs and the initial state. Points into this object.
+  // The problem's sizes, inputs and initial state; it points into this object.
   Problem<T> Describe() const;
 };
 
-// Keys of unit length, values of length 1/2 to 1, slots of length 1/2 to 3/2, gates in (0,1): steps that are
-// large but not chaotic. Without normalisation mu is above 0.97, because slots that fade away make every step
-// ill-conditioned. Every value is a float, so that a case of doubles is the same problem as the case of
-// floats.
+// A random case with keys of unit length, values of length 1/2 to 1, slots of length 1/2 to 3/2 and gates in
+// (0,1): steps that are large but not chaotic. Without normalisation mu is above 0.97, because slots that
+// decay to nothing make every step ill-conditioned. Every value is a float, so that a case of doubles is the
+// same problem as the case of floats.
 template <typename T>
 Case<T> MakeCase(const Variant& variant, const Shape& shape, uint64_t seed = 0);
 
 template <typename T>
 struct Results {
   Tensor<T> y, state_out;
-  std::vector<T> checkpoints, notes;
-  Tensors<T> grads;  // by the name of the input
+  std::vector<T> checkpoints, activations;  // what the forward pass saves for the backward pass
+  Tensors<T> grads;                         // by the name of the input
 };
 
-// Empty results in the layout of the case, everything poison.
+// Results in the layout of the case, all elements poison.
 template <typename T>
 Results<T> MakeResults(const Case<T>& c);
 template <typename T>
@@ -87,9 +88,9 @@ BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r);
 // The kernels of a variant: with or without shrinkage.
 const KernelSet& KernelsOf(const Variant& variant);
 
-// Forward and backward, by the kernels under the current instruction set or by the reference.
+// Runs forward and backward, by the kernels under the current instruction set or by the reference.
 template <typename T>
-Results<T> RunKernels(const Case<T>& c, bool with_notes = true);
+Results<T> RunKernels(const Case<T>& c, bool with_saved = true);
 template <typename T>
 Results<T> RunReference(const Case<T>& c);
 

@@ -1,5 +1,5 @@
-// Tensors for kernel tests: they lie in a larger buffer, and everything around them is watched. Only for
-// tests.
+// Tensors for kernel tests: they lie in a larger buffer, so that writes outside of their elements are
+// detected. Only for tests.
 #ifndef LATTICE_KERNELS_CONTRACT_TEST_TENSOR_H_
 #define LATTICE_KERNELS_CONTRACT_TEST_TENSOR_H_
 
@@ -17,7 +17,7 @@
 
 namespace lattice::kernels {
 
-// Memory as torch hands it out, which the kernels use in place: aligned to 64 bytes.
+// Memory aligned to 64 bytes, as torch allocates it, which the kernels use in place.
 template <typename T>
 struct Aligned {
   using value_type = T;
@@ -54,7 +54,7 @@ class Tensor {
     data_.assign(B * batch_, Poison());
   }
 
-  // A NaN that arithmetic does not make.
+  // A NaN with a bit pattern that arithmetic does not produce.
   static T Poison() {
     if constexpr (sizeof(T) == 4) {
       return std::bit_cast<float>(0x7FC0BEEF);
@@ -101,7 +101,7 @@ class Tensor {
     return values;
   }
 
-  // Nothing was written between the elements.
+  // Whether nothing was written between the elements.
   bool GapsIntact() const {
     auto rest = data_;
     ForEach([&](int64_t b, int64_t t, int64_t h, int64_t x) {
@@ -119,7 +119,7 @@ class Tensor {
 template <typename T>
 using Tensors = std::map<std::string, Tensor<T>>;
 
-// Bit for bit.
+// Whether all elements are equal bit for bit.
 template <typename T>
 bool SameBits(const Tensor<T>& a, const Tensor<T>& b) {
   const std::vector<T> x = a.Values(), y = b.Values();

@@ -1,4 +1,4 @@
-// Scratch memory that a thread keeps between calls.
+// A thread's scratch buffer, reused from call to call, and a way to lay out arrays in it.
 #ifndef LATTICE_KERNELS_ENGINE_ARENA_H_
 #define LATTICE_KERNELS_ENGINE_ARENA_H_
 
@@ -13,7 +13,7 @@ namespace lattice::kernels {
 // std::bad_alloc.
 void* ThreadArena(size_t bytes);
 
-// Hands out consecutive pieces of memory; without memory it only counts them.
+// A bump allocator: hands out consecutive arrays of a buffer. Without a buffer it only counts elements.
 template <typename T>
 class Layout {
  public:
@@ -31,8 +31,8 @@ class Layout {
   size_t used_ = 0;
 };
 
-// The thread's arena, filled as `place(Layout<T>&)` says. It is called twice, to count and then to place, so the
-// size is never written down apart from the pieces.
+// Lays out the thread's arena as `place(Layout<T>&)` says. `place` runs twice, to count and then to place, so
+// the total size is never written down apart from the arrays.
 template <typename T, class Place>
 std::span<T> PlaceInArena(const Place& place) {
   Layout<T> counted;

@@ -1,4 +1,5 @@
-// A cell, one head of one sequence: where its tokens, states and notes are, and how they are fetched in time.
+// A cell, one head of one sequence: where its tokens, checkpoints and saved activations are, and how they are
+// prefetched.
 #if defined(LATTICE_KERNELS_ENGINE_CELL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_ENGINE_CELL_INL_H_
 #undef LATTICE_KERNELS_ENGINE_CELL_INL_H_
@@ -6,7 +7,7 @@
 #define LATTICE_KERNELS_ENGINE_CELL_INL_H_
 #endif
 
-#include "kernels/engine/lines_ahead.h"
+#include "kernels/engine/prefetch_queue.h"
 #include "kernels/engine/update-inl.h"
 #include "kernels/engine/workspace-inl.h"
 #include "kernels/problem.h"
@@ -31,12 +32,14 @@ struct Cell {
     return view.At(batch, begin + t, head);
   }
   int64_t StateOffset(const Problem<T>& p) const { return (sequence * heads + head) * p.state_size; }
-  // The state kept after `block` blocks of tokens, block >= 1.
+  // The checkpoint after `block` blocks of tokens, block >= 1.
   int64_t CheckpointOffset(const Problem<T>& p, int64_t block) const {
     return ((p.sequences[sequence].checkpoint + block - 1) * heads + head) * p.state_size;
   }
 };
 
+// Loads the inputs of token t, padded. The workspace has room for two tokens at a time, an even and an odd
+// one.
 template <class Rule, typename T>
 HWY_INLINE Token<T>& LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t, Workspace<T>& w) {
   Token<T>& x = w.tokens[t % 2];
@@ -60,30 +63,31 @@ HWY_INLINE Token<T>& LoadToken(const Problem<T>& p, const Cell<T>& c, int64_t t,
   return x;
 }
 
-// What a rule reads from the state for a token: |S_i|^2 [kMeasures], <S_i, h> [kDots], w @ S [kReads].
+// Size of the saved activations of a token, which are |S_i|^2 [kMeasures], <S_i, h> [kDots], w @ S [kReads].
 template <class Rule>
-inline constexpr NoteSize kNotes = {int{Rule::kMeasures} + ((Rule::kPush & kDots) ? 1 : 0),
-                                    (Rule::kPush & kReads) ? 1 : 0};
+inline constexpr SavedSize kSavedSize = {int{Rule::kMeasures} + ((Rule::kStateUse & kDots) ? 1 : 0),
+                                         (Rule::kStateUse & kReads) ? 1 : 0};
 
-// The notes of a cell's tokens, of which there are none before `from`.
+// Where the saved activations of a cell's tokens are. Tokens before `from` have none.
 template <class Rule, typename T>
-struct Notes {
+struct SavedActivations {
   int64_t size, from, first, heads, head;
 
-  Notes(const Problem<T>& p, const Cell<T>& c)
-      : size(kNotes<Rule>.Of(p.slots, p.width)),
+  SavedActivations(const Problem<T>& p, const Cell<T>& c)
+      : size(kSavedSize<Rule>.Of(p.slots, p.width)),
         from(NotedFrom(c.length, p.state_size, size)),
-        first(p.sequences[c.sequence].note),
+        first(p.sequences[c.sequence].saved_token),
         heads(c.heads),
         head(c.head) {}
 
+  // Those of token t in the problem's array `all`, null where there are none.
   template <typename U>
-  U* At(U* notes, int64_t t) const {
-    return notes == nullptr || t < from ? nullptr : notes + ((first + t - from) * heads + head) * size;
+  U* At(U* all, int64_t t) const {
+    return all == nullptr || t < from ? nullptr : all + ((first + t - from) * heads + head) * size;
   }
 };
 
-// Brings the lines of n elements near, to be written if kWrite.
+// Prefetches the cache lines of n elements, for writing if kWrite.
 template <bool kWrite, typename T>
 HWY_INLINE void PrefetchLines(const T* x, int64_t n) {
   for (int64_t i = 0; i < n; i += int64_t{64 / sizeof(T)}) __builtin_prefetch(x + i, kWrite);
@@ -97,14 +101,14 @@ HWY_INLINE void PrefetchToken(const Problem<T>& p, const Cell<T>& c, int64_t t) 
   PrefetchLines<false>(c.At(p.v, t), p.width);
 }
 
-// Elements of a state, of which every token of a block takes care of an equal share.
+// A state divided by the tokens of a block: the elements that each token prefetches of the next checkpoint.
 template <typename T>
 HWY_INLINE int64_t ShareOfState(const Problem<T>& p) {
   return (p.state_size + kBlock - 1) / kBlock;
 }
 
-// The share of token t in the state to be kept after its block: written all at once without this, it costs
-// the forward pass 160 cycles a token (7 %).
+// Prefetches, for writing, token t's share of the checkpoint that follows its block. Without this the burst
+// of writes costs the forward pass 160 cycles a token (7 %).
 template <typename T>
 HWY_INLINE void PrefetchCheckpoint(const ForwardProblem<T>& p, const Cell<T>& c, int64_t t) {
   const int64_t block = t / kBlock + 1, share = ShareOfState(p);
@@ -112,32 +116,33 @@ HWY_INLINE void PrefetchCheckpoint(const ForwardProblem<T>& p, const Cell<T>& c,
   PrefetchLines<true>(p.checkpoints + c.CheckpointOffset(p, block) + t % kBlock * share, share);
 }
 
-// A block of tokens whose turn comes next in the backward pass; none where `first` is negative.
+// The block of tokens that the backward pass works on next, to be prefetched during the current one. There is
+// none where `first` is negative.
 template <class Rule, typename T>
-class Upcoming {
+class NextBlock {
  public:
-  Upcoming(const Problem<T>& p, const Cell<T>& cell, int64_t first)
-      : cell_(cell), notes_(p, cell), first_(first) {}
+  NextBlock(const Problem<T>& p, const Cell<T>& cell, int64_t first)
+      : cell_(cell), saved_(p, cell), first_(first) {}
 
-  // What will be read and written for its token i.
-  HWY_INLINE void Add(const BackwardProblem<T>& p, int64_t i, LinesAhead& lines) const {
+  // Queues what will be read and written for its token i.
+  HWY_INLINE void Add(const BackwardProblem<T>& p, int64_t i, PrefetchQueue& prefetch) const {
     const int64_t t = first_ + i;
     if (first_ < 0) return;
-    lines.Add(cell_.At(p.k, t), p.slots);
-    lines.Add(cell_.At(p.v, t), p.width);
-    lines.Add(cell_.At(p.q, t), p.slots);
-    if constexpr (Rule::kSlotGate >= 0) lines.Add(cell_.At(p.gates[Rule::kSlotGate], t), p.slots);
-    if (const T* note = notes_.At(p.notes, t)) lines.Add(note, notes_.size);
-    lines.Add(cell_.At(p.dy, t), p.width);
-    lines.Add(cell_.At(p.dq, t), p.slots);
+    prefetch.Add(cell_.At(p.k, t), p.slots);
+    prefetch.Add(cell_.At(p.v, t), p.width);
+    prefetch.Add(cell_.At(p.q, t), p.slots);
+    if constexpr (Rule::kSlotGate >= 0) prefetch.Add(cell_.At(p.gates[Rule::kSlotGate], t), p.slots);
+    if (const T* saved = saved_.At(p.notes, t)) prefetch.Add(saved, saved_.size);
+    prefetch.Add(cell_.At(p.dy, t), p.width);
+    prefetch.Add(cell_.At(p.dq, t), p.slots);
     if (first_ == 0) return;
     const int64_t share = ShareOfState(p);
-    lines.Add(p.checkpoints + cell_.CheckpointOffset(p, first_ / kBlock) + i * share, share);
+    prefetch.Add(p.checkpoints + cell_.CheckpointOffset(p, first_ / kBlock) + i * share, share);
   }
 
  private:
   const Cell<T>& cell_;
-  const Notes<Rule, T> notes_;
+  const SavedActivations<Rule, T> saved_;
   const int64_t first_;
 };
 

@@ -1,4 +1,4 @@
-// Software prefetching for products that read a matrix once.
+// Software prefetching of a weight matrix that a product streams through once.
 #ifndef LATTICE_KERNELS_ENGINE_FETCH_AHEAD_H_
 #define LATTICE_KERNELS_ENGINE_FETCH_AHEAD_H_
 
@@ -7,13 +7,14 @@
 
 namespace lattice::kernels {
 
-// While `bytes` bytes of a matrix at `now` are being multiplied, asks for as many a little further on, evenly
-// over the steps of the work: a burst would wait for memory, and the rest of the work would leave it idle.
-// They go to the L2 cache; the activations need the L1 cache. Work that goes over the bytes several times, in
-// `passes`, comes to the last of them before it has asked for as many, so it asks for those behind them.
+// While the `bytes` bytes of a matrix at `now` are multiplied, prefetches as many bytes from a little further
+// on. The prefetches are spread evenly over the `steps` of the work, because a burst would stall on memory
+// and leave it idle afterwards. They go to the L2 cache: the L1 cache is for the activations. Work that goes
+// over the bytes in several `passes` reaches their end in the first one, before the prefetches could help, so
+// it prefetches the bytes behind them, for the work that comes next.
 class FetchAhead {
  public:
-  // Memory that something else will need soon; asked for in the same way.
+  // Another range of memory that will be needed soon, prefetched in the same way.
   struct Beside {
     const void* data = nullptr;
     int64_t bytes = 0;
@@ -41,9 +42,10 @@ class FetchAhead {
   }
 
   static constexpr int64_t kLine = 64;
-  // What arrives while a memory access is under way. The start of a piece of work and what is fetched beyond
-  // its end are lost, so it is short where it can be: int8 products with one row ran at 0.98 of the read
-  // bandwidth with 1.5 KiB, at 0.88 with 4 KiB and at 0.86 with 16 KiB.
+  // Prefetch distance: the bytes that arrive during the latency of one memory access. Nothing is prefetched
+  // for the first bytes of the work, and what lies beyond its end is fetched in vain, so the distance is
+  // short where it can be: int8 products with one row ran at 0.98 of the read bandwidth with 1.5 KiB, at 0.88
+  // with 4 KiB and at 0.86 with 16 KiB.
   static constexpr int64_t kLead = 3 << 9, kLongLead = 16 << 10;
   const char* next_;
   int64_t lines_, each_;

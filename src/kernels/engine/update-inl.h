@@ -1,5 +1,8 @@
-// The two passes every rule shares: the update of the state with the read-out, and its adjoint.
-//   S' = diag(A) S - B h^T,   y = q @ S'
+// The passes over the state that every rule shares: the update with the read-out, and its adjoint in two
+// parts.
+//   Update              S_new = diag(A) S - B h^T,   y = q @ S_new
+//   CoefficientGrads    dA, dB and dh from G, the gradient of S_new
+//   PropagateStateGrad  G becomes the gradient of S
 #if defined(LATTICE_KERNELS_ENGINE_UPDATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_ENGINE_UPDATE_INL_H_
 #undef LATTICE_KERNELS_ENGINE_UPDATE_INL_H_
@@ -7,13 +10,13 @@
 #define LATTICE_KERNELS_ENGINE_UPDATE_INL_H_
 #endif
 
-#include "kernels/engine/lines_ahead.h"
+#include "kernels/engine/prefetch_queue.h"
 #include "kernels/engine/vec-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
 
-// What Update does besides updating: y = q @ S_new, norms_i = |S_new,i|^2, dq_i = <S_new,i, dy>.
+// What Update computes in the same pass: y = q @ S_new, norms_i = |S_new,i|^2, dq_i = <S_new,i, dy>.
 enum UpdateParts { kRead = 1, kMeasure = 2, kQueryGrad = 4 };
 
 template <typename T>
@@ -53,11 +56,11 @@ struct UpdateOf {
             if constexpr (kParts & kQueryGrad) AddProduct(j == 0, s, dys[j], dots[r]);
           }
         }
-        if constexpr (kParts & kQueryGrad) PutSums<T>(col, dots, dq + first);
+        if constexpr (kParts & kQueryGrad) AccumulateGroupSums<T>(col, dots, dq + first);
         if constexpr (kParts & kMeasure) return SumRows<T>(squares);
       };
       if constexpr (kParts & kMeasure) {
-        for (size_t i = 0; i < rows; i += N) KeepSums(col, i, GatherSums<T>(i, group), norms);
+        for (size_t i = 0; i < rows; i += N) AccumulateSums(col, i, GatherSums<T>(i, group), norms);
       } else {
         for (size_t first = 0; first < rows; first += R) group(first);
       }
@@ -68,21 +71,21 @@ struct UpdateOf {
   };
 };
 
-// S_new = diag(A) S - B h^T, and kParts. S_new may be S.
+// S_new = diag(A) S - B h^T, and what kParts (UpdateParts) says. S_new may be S.
 template <int kParts, typename T>
 HWY_INLINE void Update(const T* S, size_t rows, size_t stride, const T* A, const T* B, const T* h, T* S_new,
                        const UpdateExtras<T>& extras) {
   OverTiles<UpdateOf<kParts>::template Pass, kTile, T>(stride, S, rows, A, B, h, S_new, extras);
 }
 
-// The adjoint of Update up to the state itself, from G, the gradient of S_new:
+// The adjoint of Update with respect to its coefficients, from G, the gradient of S_new:
 //   dA_i = <G_i, S_i>,  dB_i = -<G_i, h>,  dh = -sum_i B_i G_i
 //
-// S and G together fill a 32 KiB L1 for a 64 x 64 head in float32: a pass that touched a third matrix took
-// twice the time, which is why dq_i = <S_new,i, dy> is computed where S_new is made.
+// S and G together fill a 32 KiB L1 cache for a 64 x 64 head in float32: a pass that touched a third matrix
+// took twice the time, which is why dq_i = <S_new,i, dy> is computed where S_new is made.
 template <typename T>
-HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G, T* dA,
-                       T* dB, T* dh) {
+HWY_NOINLINE void CoefficientGrads(const T* S, size_t rows, size_t stride, const T* B, const T* h, const T* G,
+                                   T* dA, T* dB, T* dh) {
   constexpr size_t N = kLanes<T>, R = kGroup<T>;
   Fill(T(0), stride, dh);
   for (size_t first = 0; first < rows; first += R) {
@@ -103,26 +106,31 @@ HWY_NOINLINE void Pull(const T* S, size_t rows, size_t stride, const T* B, const
       }
       Store(dhj, dh + j);
     }
-    PutSums<T>(0, acc_A, dA + first);
-    PutSums<T>(0, acc_B, dB + first);
+    AccumulateGroupSums<T>(0, acc_A, dA + first);
+    AccumulateGroupSums<T>(0, acc_B, dB + first);
   }
 }
 
-// Which terms the gradient of the old state has besides diag(A) G; kQuery: see Push.
-enum PushParts { kDots = 1, kReads = 2, kScales = 4, kQuery = 8 };
+// How A, B and h of a rule depend on the old state, and so which terms its gradient has besides diag(A) G:
+//   kDots    by the dots <S_i, h>, whose gradient is P            + P h^T
+//   kReads   by z = w @ S, whose gradient is dz                   + w dz^T
+//   kScales  by the lengths |S_i|; E_i S_i is their gradient      + diag(E) S
+// kQuery is for the engine alone: see PropagateStateGrad.
+enum StateUse { kDots = 1, kReads = 2, kScales = 4, kQuery = 8 };
 
-// The operands of Push: numbers a slot A, P, W, E, q; numbers a column h, dz, dy.
+// The operands of PropagateStateGrad. A, P, W (the weights w), E and q are vectors over the slots; h, dz and
+// dy over the columns. `prefetch` is worked off during the pass.
 template <typename T>
-struct PushTerms {
+struct StateGradTerms {
   const T *A, *P, *h, *W, *dz, *E, *q, *dy;
-  LinesAhead* lines;
+  PrefetchQueue* prefetch;
 };
 
 template <int kParts>
-struct PushOf {
+struct StateGradOf {
   template <int NV, typename T>
   struct Pass {
-    static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const PushTerms<T>& x,
+    static HWY_INLINE void Run(size_t col, size_t stride, const T* S, size_t rows, const StateGradTerms<T>& x,
                                T* G) {
       constexpr size_t N = kLanes<T>;
       Vec<T> hs[NV], dzs[NV], dys[NV];
@@ -132,9 +140,9 @@ struct PushOf {
         if constexpr (kParts & kQuery) dys[j] = Load(x.dy + col + j * N);
       }
       const T *A = x.A, *P = x.P, *W = x.W, *E = x.E, *Q = x.q;
-      LinesAhead lines = *x.lines;
+      PrefetchQueue prefetch = *x.prefetch;
       for (size_t i = 0; i < rows; ++i) {
-        if (col == 0) lines.Step();
+        if (col == 0) prefetch.Step();
         const size_t at = i * stride + col;
         const auto a = Set(A[i]);
         const auto p = (kParts & kDots) ? Set(P[i]) : a;
@@ -154,12 +162,14 @@ struct PushOf {
   };
 };
 
-// The gradient of the old state: G = diag(A) G + P h^T [kDots] + W dz^T [kReads] + diag(E) S [kScales]. With
-// kQuery the token before, whose result S is, gets its own: G gains q dy^T.
+// The adjoint of Update with respect to the state: G, the gradient of S_new, becomes that of S,
+//   G = diag(A) G + P h^T [kDots] + W dz^T [kReads] + diag(E) S [kScales]
+// With kQuery the same pass adds q dy^T of the token before, whose read-out y = q @ S also depends on S.
 template <int kParts, typename T>
-HWY_NOINLINE void Push(const T* S, size_t rows, size_t stride, const PushTerms<T>& x, T* G) {
-  x.lines->Spread(rows);
-  OverTiles<PushOf<kParts>::template Pass, kTile, T>(stride, S, rows, x, G);
+HWY_NOINLINE void PropagateStateGrad(const T* S, size_t rows, size_t stride, const StateGradTerms<T>& x,
+                                     T* G) {
+  x.prefetch->Spread(rows);
+  OverTiles<StateGradOf<kParts>::template Pass, kTile, T>(stride, S, rows, x, G);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

@@ -1,11 +1,12 @@
-// Passes over a state held in cache: the vocabulary in which every recurrent rule is written.
+// SIMD primitives for rules: element-wise loops, dot products, and passes over a state held in cache (w @ S,
+// <S_i, x>, |S_i|^2).
 //
-// A state is `rows` rows of `stride` elements, both padded to whole vectors, the padding zero. Vectors over
-// slots or over the width are padded alike. Every pass adds in an order that depends on the sizes only, never
-// on where a sequence was split.
+// A state is `rows` rows of `stride` elements, both padded with zeros to whole vectors. Vectors over slots or
+// over the width are padded alike, so no loop has a tail. Every sum is added in an order that depends on the
+// sizes only, never on where a sequence was split.
 //
-// A pass that makes one sum a row only stores it: what rules make of the sums is a loop of its own. Done
-// inside the pass it took the registers that the rows need (110 of 2,005 cycles a token at 64 x 64).
+// A pass that computes one sum per row only stores the sums; what a rule makes of them is a loop of its own.
+// Done inside the pass, it took the registers that the rows need (110 of 2,005 cycles a token at 64 x 64).
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_ENGINE_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,12 +20,13 @@
 
 #include "hwy/highway.h"
 
-// For the lambda of a pass: left to itself, the compiler calls the longer ones, through memory.
+// For the lambda inside a pass: otherwise the compiler makes calls of the longer ones and spills their
+// vectors.
 #ifndef LATTICE_INLINE
 #define LATTICE_INLINE HWY_ATTR __attribute__((always_inline))
 #endif
 
-// For a loop over vectors held in registers, where the compiler would rather keep them in memory.
+// For a loop over an array of vectors: unrolled, they stay in registers instead of memory.
 #ifndef LATTICE_UNROLL
 #ifdef __clang__
 #define LATTICE_UNROLL _Pragma("clang loop unroll(full)")
@@ -45,16 +47,17 @@ using Vec = hn::Vec<Tag<T>>;
 
 template <typename T>
 inline constexpr size_t kLanes = HWY_LANES(T);
-// Rows whose dot products are reduced together: as many as fit into 128 bits.
+// Rows whose lanes are summed together: their sums fill 128 bits.
 template <typename T>
 inline constexpr size_t kGroup = HWY_TARGET == HWY_SCALAR ? 1 : 16 / sizeof(T);
-// Rows whose sums make one vector; states have a multiple of it.
+// The number of rows of a state is a multiple of this; their sums then make whole vectors.
 template <typename T>
 inline constexpr size_t kRowBlock = HWY_MAX(kLanes<T>, size_t{2});
-// Vectors of a row held in registers at a time. 32 registers hold 4 of each operand of every pass below.
+// A tile is so many vectors of a row, held in registers. 32 registers hold 4 of each operand of every pass
+// below.
 inline constexpr int kTile = 4;
 
-// Scratch memory is aligned; a caller's need not be (NumPy's is to 16 bytes), and where it is, this costs
+// Unaligned, because a caller's memory may be (NumPy aligns to 16 bytes); on aligned memory this costs
 // nothing.
 template <typename T>
 HWY_INLINE Vec<T> Load(const T* p) {
@@ -106,7 +109,7 @@ HWY_INLINE auto SumRows(const Vec<T>* acc) {
 #endif
 }
 
-// One vector of row sums from sums(i), which gives those of rows [i, i + kGroup).
+// The sums of kLanes rows from i on as one vector; sums(i) gives those of rows [i, i + kGroup).
 template <typename T, size_t kRows = kLanes<T>, class Sums>
 HWY_INLINE auto GatherSums(size_t i, const Sums& sums) {
 #if HWY_TARGET == HWY_SCALAR
@@ -122,22 +125,23 @@ HWY_INLINE auto GatherSums(size_t i, const Sums& sums) {
 #endif
 }
 
-// out[i..] = sums of the rows' first tile; those of the tiles after it are added.
+// Adds the sums of one tile of the rows, a vector at a time; the first tile, at column 0, overwrites `out`.
 template <typename T>
-HWY_INLINE void KeepSums(size_t col, size_t i, Vec<T> sums, T* out) {
+HWY_INLINE void AccumulateSums(size_t col, size_t i, Vec<T> sums, T* out) {
   Store(col == 0 ? sums : hn::Add(Load(out + i), sums), out + i);
 }
 
-// The same for kGroup rows; LoadSums reads them soon after.
+// The same for the sums of kGroup rows. Read them with LoadSums if they are needed soon.
 template <typename T>
-HWY_INLINE void PutSums(size_t col, const Vec<T>* acc, T* out) {
+HWY_INLINE void AccumulateGroupSums(size_t col, const Vec<T>* acc, T* out) {
   const hn::FixedTag<T, kGroup<T>> d;
   const auto sums = SumRows<T>(acc);
   hn::StoreU(col == 0 ? sums : hn::Add(hn::LoadU(d, out), sums), d, out);
 }
 
-// A vector of sums soon after PutSums: they were stored in blocks of 128 bits, and a wider load would wait
-// until the stores have left the store queue (about 150 cycles behind an Update).
+// Loads sums soon after AccumulateGroupSums, in blocks of 128 bits as they were stored: the CPU cannot
+// forward several stores to one wider load, which would wait until they have left the store buffer (about 150
+// cycles after an Update).
 template <typename T, size_t kCount = kLanes<T>>
 HWY_INLINE auto LoadSums(const T* p) {
   const hn::FixedTag<T, kCount> d;
@@ -152,14 +156,14 @@ HWY_INLINE auto LoadSums(const T* p) {
 #endif
 }
 
-// sum = x y where it is the first of its products, sum + x y else.
+// sum = x y for the first product of a sum, sum += x y for the others.
 template <class V>
 HWY_INLINE void AddProduct(bool first, V x, V y, V& sum) {
   sum = first ? hn::Mul(x, y) : hn::MulAdd(x, y, sum);
 }
 
-// Runs Pass<NV>::Run(column, args...) over the columns of a row, kMax vectors at a time, then two, then one.
-// (Every size more would be compiled for every pass, rule and type.)
+// Runs Pass<NV>::Run(column, stride, args...) over the columns in tiles of kMax vectors, then two, then one.
+// (Each further tile size would be compiled for every pass, rule and type.)
 template <template <int, typename> class Pass, int kMax, typename T, typename... Args>
 HWY_INLINE void OverTiles(size_t stride, const Args&... args) {
   constexpr size_t N = kLanes<T>;
@@ -215,7 +219,7 @@ struct RowDotsPass {
         }
         return SumRows<T>(acc);
       });
-      KeepSums(col, i, sums, out);
+      AccumulateSums(col, i, sums, out);
     }
   }
 };
@@ -242,7 +246,7 @@ struct RowNormsPass {
         }
         return SumRows<T>(acc);
       });
-      KeepSums(col, i, sums, out);
+      AccumulateSums(col, i, sums, out);
     }
   }
 };
@@ -256,7 +260,8 @@ HWY_NOINLINE void RowNorms(const T* S, size_t rows, size_t stride, T* out) {
 template <int NV, typename T>
 struct ColumnSumPass {
   static HWY_INLINE void Run(size_t col, size_t stride, const T* w, const T* S, size_t rows, T* out) {
-    // Two sets of sums, even and odd rows: one set of four is bound by the latency of the additions.
+    // Even and odd rows have sums of their own: a single set of four is bound by the latency of the
+    // additions.
     Vec<T> even[NV], odd[NV];
     for (int j = 0; j < NV; ++j) even[j] = odd[j] = hn::Zero(Tag<T>());
     for (size_t i = 0; i < rows; i += 2) {

@@ -1,5 +1,5 @@
-// The scratch memory of one thread: a token's padded inputs, what a rule made of each token of a block, the
-// states of that block, and gradients. Sizes depend on the problem's sizes only.
+// The engine's scratch buffer of one thread: a token's padded inputs, the step of every token of a block, the
+// states of that block, and gradients. Its size depends on the problem's sizes only.
 #if defined(LATTICE_KERNELS_ENGINE_WORKSPACE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_ENGINE_WORKSPACE_INL_H_
 #undef LATTICE_KERNELS_ENGINE_WORKSPACE_INL_H_
@@ -30,39 +30,40 @@ struct Dims {
 
   size_t Matrix() const { return rows * stride; }
 
-  // Padding of a vector over slots; a rule calls it where a padded row could hold more than zero.
+  // Zeroes the padding of a vector over slots, where a computation may have left something else there.
   HWY_INLINE void ZeroTail(T* x) const {
     for (size_t i = slots; i < rows; ++i) x[i] = T(0);
   }
 };
 
-// Lengths of the slots, s_i = sqrt(|S_i|^2 + eps^2).
+// Lengths of the slots, s_i = sqrt(|S_i|^2 + eps^2) (docs/recurrence.md).
 template <typename T>
 struct Lengths {
   static constexpr T kEps2 = T(1e-12);
-  T* norms;  // |S_i|^2, measured by the pass that made the state
-  T* inv;    // 1 / s_i
-  T* miss;   // what inv misses by rounding, (|S_i|^2 + eps^2) inv_i^2 - 1
+  T* norms;      // |S_i|^2, measured by the pass that made the state
+  T* inv;        // 1 / s_i
+  T* inv_error;  // rounding error of inv: (|S_i|^2 + eps^2) inv_i^2 - 1
 
-  // s of a vector of |S_i|^2.
+  // s_i from |S_i|^2.
   static HWY_INLINE Vec<T> Of(Vec<T> squares) { return hn::Sqrt(hn::Add(squares, Set(kEps2))); }
 
-  // Sets inv and miss of a vector of slots; returns inv.
+  // Sets inv and inv_error of the slots from i on, one vector; returns inv.
   HWY_INLINE Vec<T> Invert(size_t i) const {
     const auto n = hn::Add(Load(norms + i), Set(kEps2)), inverse = hn::Div(Set(T(1)), hn::Sqrt(n));
     Store(inverse, inv + i);
 #if HWY_TARGET == HWY_SCALAR  // no fused multiplication
     const double exact = hn::GetLane(inverse);
-    miss[i] = static_cast<T>(hn::GetLane(n) * exact * exact - 1);
+    inv_error[i] = static_cast<T>(hn::GetLane(n) * exact * exact - 1);
 #else
     const auto square = hn::Mul(inverse, inverse), lost = hn::MulSub(inverse, inverse, square);
-    Store(hn::MulAdd(n, lost, hn::MulSub(n, square, Set(T(1)))), miss + i);
+    Store(hn::MulAdd(n, lost, hn::MulSub(n, square, Set(T(1)))), inv_error + i);
 #endif
     return inverse;
   }
 };
 
-// |h|^2 - a^2 of a slot and its a = <S_i, h> / s_i without cancellation: |h - a Phi_i|^2 + (a eps / s_i)^2.
+// r = |h|^2 - a^2 of one slot, with a = <Phi_i, h>, computed without cancellation:
+//   r = |h - a Phi_i|^2 + (a eps / s_i)^2
 template <typename T>
 HWY_NOINLINE T Residual(const T* slot, const T* h, size_t stride, T a, T inv) {
   auto sum = hn::Zero(Tag<T>());
@@ -73,17 +74,17 @@ HWY_NOINLINE T Residual(const T* slot, const T* h, size_t stride, T a, T inv) {
   return Total<T>(sum) + a * a * inv * inv * Lengths<T>::kEps2;
 }
 
-// One token's inputs: the caller's memory where it can be read in whole vectors, a padded copy elsewhere.
+// One token's inputs: the caller's memory where it can be read in whole vectors, otherwise a padded copy.
 // Gates that are left out are 1.
 template <typename T>
 struct Token {
   const T *q, *k, *v;
-  const T* slot_gate;  // the gate that has a value a slot
+  const T* slot_gate;  // the gate with one value per slot
   T gates[kMaxGates] = {1, 1, 1, 1};
 };
 
-// What the engine reads from the state for a token, what a rule makes of it, S_new = diag(A) S - B h^T, and
-// what the rule wants to remember for the adjoint.
+// One token's step: what the engine reads from the state, the coefficients A, B and h that the rule makes of
+// it (S_new = diag(A) S - B h^T), and what the rule saves for its adjoint (aux, scalar).
 template <typename T>
 struct Step {
   static constexpr int kAux = 8, kScalars = 8;
@@ -95,32 +96,33 @@ struct Step {
   T scalar[kScalars];
 };
 
-// Gradients around one token: dA, dB, dh come in; the rule completes the others.
+// Gradients of one token's step. The engine sets dA, dB and dh; the rule sets the others.
 template <typename T>
 struct StepGrad {
-  T *dA, *dB, *dh;               // of the step; a rule may go on in dh
+  T *dA, *dB, *dh;               // of the coefficients; a rule may overwrite dh
   T *dq, *dk, *dv, *dslot_gate;  // of the inputs
-  T *P, *dz, *E;                 // terms of the old state's gradient, see Push
+  T *P, *dz, *E;                 // terms of the old state's gradient, see StateUse
   T dgates[kMaxGates];
 };
 
 template <typename T>
 class Workspace {
  public:
-  // `depth` tokens' steps and states are held at once, and `cells` matrices that outlive a block of tokens.
+  // With room for the steps and states of `depth` tokens, and a matrix for each of `cells` cells.
   Workspace(const Dims<T>& dims, size_t depth, size_t cells) : dims_(dims) {
     const std::span<T> all = PlaceInArena<T>([&](Layout<T>& layout) { Place(depth, cells, layout); });
-    // The vectors, which come first: their padding must be zeros.
+    // The vectors, which are placed before the matrices, must be padded with zeros.
     std::memset(static_cast<void*>(all.data()), 0, static_cast<size_t>(states_ - all.data()) * sizeof(T));
     Fill(T(1), dims.rows, ones);
   }
 
-  // State i of the block under way: before its token i.
+  // The state before token i of the current block.
   T* State(size_t i) const { return states_ + i * dims_.Matrix(); }
-  // What cell i of the group keeps between blocks: its state forward, the state's gradient backward.
-  T* Kept(size_t i) const { return cells_ + i * dims_.Matrix(); }
+  // What is carried from block to block for cell i of the group: its state in the forward pass, the gradient
+  // of its state in the backward pass.
+  T* CellMatrix(size_t i) const { return cells_ + i * dims_.Matrix(); }
 
-  // Two tokens: on the way back a token's gradient is finished together with the reading of the one before.
+  // Two tokens, because the backward pass needs the token before while it finishes the gradient of a token.
   Token<T> tokens[2];
   struct {
     T *q, *k, *v, *slot_gate;
@@ -163,7 +165,8 @@ HWY_INLINE void Copy(const T* from, size_t n, T* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-// The same past the caches, for what is not read for a long time: nothing is fetched that is overwritten.
+// The same by streaming stores, for data that is not read for a long time: they bypass the caches and do not
+// fetch the lines they overwrite.
 template <typename T>
 HWY_INLINE void StreamCopy(const T* from, size_t n, T* to) {
   const bool whole = n % kLanes<T> == 0 && reinterpret_cast<uintptr_t>(to) % (kLanes<T> * sizeof(T)) == 0;
@@ -171,13 +174,13 @@ HWY_INLINE void StreamCopy(const T* from, size_t n, T* to) {
   for (size_t i = 0; i < n; i += kLanes<T>) hn::Stream(Load(from + i), Tag<T>(), to + i);
 }
 
-// Whether n elements of the caller's can be used as they are: whole vectors (slots: whole blocks of rows).
+// Whether n elements need no padding: they are whole vectors, and as slots whole blocks of rows.
 template <typename T>
 HWY_INLINE bool IsWhole(size_t n) {
   return n % kRowBlock<T> == 0;
 }
 
-// The n elements at p, padded: p itself where possible, else the copy.
+// The n elements at p, padded: p itself where it needs no padding, otherwise a copy of it in `copy`.
 template <typename T>
 HWY_INLINE const T* Padded(const T* p, size_t n, T* copy) {
   if (HWY_LIKELY(IsWhole<T>(n))) return p;
@@ -185,7 +188,7 @@ HWY_INLINE const T* Padded(const T* p, size_t n, T* copy) {
   return copy;
 }
 
-// A contiguous [slots, width] matrix into padded scratch, the padding zeroed.
+// Copies the caller's [slots, from_stride] matrix into padded scratch and zeroes the padding.
 template <typename T>
 HWY_INLINE void LoadMatrix(const Dims<T>& d, const T* from, size_t from_stride, T* S) {
   for (size_t i = 0; i < d.rows; ++i, S += d.stride) {

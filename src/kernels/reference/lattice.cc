@@ -1,4 +1,4 @@
-// The exact Lattice step and its adjoint, line by line as docs/recurrence.md has them.
+// Reference of the exact Lattice step and its adjoint, line by line as in docs/recurrence.md.
 //
 //   s_i = sqrt(|S_i|^2 + eps^2)     Phi_i = S_i / s_i     eps = 1e-6
 //   Dec: h = k@Phi - v, c = k       Sim: h = -v, c = k    Enc: h = v, c = Phi@v - k
@@ -19,7 +19,7 @@ namespace {
 template <typename T>
 constexpr T kEps2 = T(1e-12);
 
-// Everything the step gives a name.
+// All intermediate values of a step, by their names in the formulas.
 template <typename T>
 struct Named {
   Vector<T> s, a, c, ch, dsq, den, beta;  // [M]; beta_i = s_i / den_i
@@ -43,7 +43,7 @@ T Soft(T z, T threshold) {
   return std::copysign(std::max(std::abs(z) - threshold, T(0)), z);
 }
 
-// The divisor of beta_i; s_i itself where nothing is rescaled.
+// The denominator of beta_i; s_i itself without normalisation, so that beta_i = 1.
 template <typename T>
 T Denominator(const ReferenceToken<T>& x, const Named<T>& f, int64_t i) {
   if (x.normalize == Normalize::kNone) return f.s[i];
@@ -78,7 +78,7 @@ Named<T> Compute(const ReferenceToken<T>& x, const Matrix<T>& S) {
   return f;
 }
 
-// S_new of what Compute found.
+// S_new,i = beta_i Z_i.
 template <typename T>
 Matrix<T> Rescaled(const Named<T>& f) {
   Matrix<T> S_new = f.Z;
@@ -96,7 +96,7 @@ void LatticeStep(const ReferenceToken<T>& x, const T* S, T* S_new, T* y) {
   std::copy(read.begin(), read.end(), y);
 }
 
-// Gradients of what Compute names.
+// Gradients of the intermediate values.
 template <typename T>
 struct NamedGrad {
   Vector<T> ds, da, dc, dch;  // [M]
@@ -104,7 +104,7 @@ struct NamedGrad {
   Matrix<T> dPhi, dZ;         // [M,D]
 };
 
-// From dS_new to dZ: beta, and the shrinkage where there is one.
+// From dS_new to dZ: the adjoint of the scaling by beta, and of the shrinkage where there is one.
 template <typename T>
 void RescaleAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<T>& dS_new, NamedGrad<T>& b,
                     ReferenceGrad<T>& g) {
@@ -141,7 +141,7 @@ void RescaleAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<
   g.dgates[kLamGate] += dthreshold * gamma;
 }
 
-// Z = mu S - gamma Delta, Delta_i = ch_i U_i, U_i = h - a_i Phi_i, a_i = <Phi_i, h>
+// The adjoint of Z = mu S - gamma Delta, Delta_i = ch_i U_i, U_i = h - a_i Phi_i, a_i = <Phi_i, h>.
 template <typename T>
 void UpdateAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<T>& S, NamedGrad<T>& b,
                    Matrix<T>& dS, ReferenceGrad<T>& g) {
@@ -166,6 +166,7 @@ void UpdateAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<T
   }
 }
 
+// The adjoint of h and c: from dh and dc to dk, dv and dPhi.
 template <Objective kObjective, typename T>
 void TargetAdjoint(const ReferenceToken<T>& x, const Named<T>& f, NamedGrad<T>& b, ReferenceGrad<T>& g) {
   const bool dec = kObjective == Objective::kDec, enc = kObjective == Objective::kEnc;
@@ -176,7 +177,7 @@ void TargetAdjoint(const ReferenceToken<T>& x, const Named<T>& f, NamedGrad<T>& 
   if (enc) AddOuter(T(1), b.dc.data(), x.v, b.dPhi);
 }
 
-// Phi_i = S_i / s_i and s_i from S_i
+// The adjoint of s_i = sqrt(|S_i|^2 + eps^2) and Phi_i = S_i / s_i.
 template <typename T>
 void DirectionAdjoint(const ReferenceToken<T>& x, const Named<T>& f, const Matrix<T>& S, NamedGrad<T>& b,
                       Matrix<T>& dS) {

@@ -1,5 +1,5 @@
-// The linear memories and the delta rules, each with its adjoint below it. G stands for the whole gradient of
-// S_new: what later tokens say plus q dy^T.
+// References of the linear memories and the delta rules, each with its adjoint below it. G is the whole
+// gradient of S_new: from later tokens, plus q dy^T.
 #include <algorithm>
 
 #include "kernels/reference/math.h"
@@ -8,20 +8,21 @@
 namespace lattice::kernels {
 namespace {
 
-// The places of the gates: mu is the only one of the linear memories; the delta rules have gamma before it.
+// Indices of the gates: mu is the only one of the linear memories; the delta rules have gamma before it.
 constexpr int kOnlyMu = 0, kGamma = 0, kMu = 1;
 
-// mu_i, mu being the gate at kPlace: a value a slot, or the token's one (1 where the memory has no mu).
-template <int kPlace, typename T>
+// mu_i: the slot's value where mu is a gate per slot, else the token's value (1 where the memory has no mu).
+template <int kIndex, typename T>
 T MuOf(const ReferenceToken<T>& x, int64_t i) {
-  return x.slot_gate != nullptr ? x.slot_gate[i] : x.gates[kPlace];
+  return x.slot_gate != nullptr ? x.slot_gate[i] : x.gates[kIndex];
 }
 
-template <int kPlace, typename T>
+template <int kIndex, typename T>
 void AddMuGrad(const ReferenceToken<T>& x, int64_t i, T dmu, ReferenceGrad<T>& g) {
-  (x.slot_gate != nullptr ? g.dslot_gate[i] : g.dgates[kPlace]) += dmu;
+  (x.slot_gate != nullptr ? g.dslot_gate[i] : g.dgates[kIndex]) += dmu;
 }
 
+// y = q@S_new, and its adjoint: dq, and G.
 template <typename T>
 void Read(const ReferenceToken<T>& x, const Matrix<T>& S_new, T* state_new, T* y) {
   const Vector<T> read = Mix(x.q, S_new);
@@ -154,7 +155,7 @@ template <typename T>
 using UpdateAdjointFn = Matrix<T> (*)(const ReferenceToken<T>&, const Matrix<T>&, const Matrix<T>&,
                                       ReferenceGrad<T>&);
 
-// An update with y = q@S_new behind it.
+// The step of a rule: its update, then y = q@S_new. Adjoint is that of both.
 template <typename T, UpdateFn<T> kUpdate>
 void Step(const ReferenceToken<T>& x, const T* S, T* S_new, T* y) {
   Read(x, kUpdate(x, Matrix<T>(x.M, x.D, S)), S_new, y);

@@ -1,4 +1,4 @@
-// The few words of linear algebra in which the references are written.
+// The few functions of linear algebra that the references use.
 #ifndef LATTICE_KERNELS_REFERENCE_MATH_H_
 #define LATTICE_KERNELS_REFERENCE_MATH_H_
 
@@ -38,7 +38,7 @@ T Dot(const T* x, const T* y, int64_t n) {
   return sum;
 }
 
-// X@h: one number a row, <X_i, h>.
+// X@h: <X_i, h> for every row.
 template <typename T>
 Vector<T> RowDots(const Matrix<T>& X, const T* h) {
   Vector<T> out(X.M());
@@ -46,7 +46,7 @@ Vector<T> RowDots(const Matrix<T>& X, const T* h) {
   return out;
 }
 
-// w@X: the rows mixed, sum_i w_i X_i.
+// w@X: the weighted sum of the rows, sum_i w_i X_i.
 template <typename T>
 Vector<T> Mix(const T* w, const Matrix<T>& X) {
   Vector<T> out(X.D());

@@ -1,4 +1,4 @@
-// TTT and the matrix memory of xLSTM, each with its adjoint below it.
+// References of TTT and of the matrix memory of xLSTM, each with its adjoint below it.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace lattice::kernels {
 namespace {
 
-// The places of the gates: gamma of ttt, input and forget gate of mlstm.
+// Indices of the gates: gamma of ttt; input and forget gate of mlstm.
 constexpr int kTttGamma = 0, kInput = 0, kForget = 1;
 
 // ttt:   z = k@S     s = sqrt(|z|^2 + eps^2)     zh = z/s     e = zh - v     p = <zh,e>
@@ -42,7 +42,7 @@ void TttStep(const ReferenceToken<T>& x, const T* state, T* state_new, T* y) {
   std::copy(read.begin(), read.end(), y);
 }
 
-// The gradient of z from that of u; adds v's.
+// The gradient of z from that of u; adds the gradient of v to g.
 template <typename T>
 Vector<T> TttReadAdjoint(const ReferenceToken<T>& x, const Ttt<T>& f, const Vector<T>& du,
                          ReferenceGrad<T>& g) {
@@ -83,20 +83,21 @@ void TttAdjoint(const ReferenceToken<T>& x, const T* state, const T* dstate_new,
   G.CopyTo(dstate);
 }
 
-// mlstm:   m' = max(logsig(f) + m, i)     fe = exp(logsig(f) + m - m')     ie = exp(i - m')     kh = k M^-1/2
+// mlstm:   decayed = logsig(f) + m     m' = max(decayed, i)     fe = exp(decayed - m')     ie = exp(i - m')
+//          kh = k M^-1/2
 //          S' = fe S + ie kh v^T     n' = fe n + ie kh     y = q@S' / den     den = max(|q.n'|, exp(-m'))
 // The state is S [M,D], then n [M], then m.
 template <typename T>
 struct Mlstm {
-  T kept, m, fe, ie, qn, den;
+  T decayed, m, fe, ie, qn, den;
   Vector<T> kh, n, y;
   Matrix<T> S;
 
   Mlstm(const ReferenceToken<T>& x, const T* state)
       : kh(x.k, x.k + x.M), n(state + x.M * x.D, state + x.M * x.D + x.M), S(x.M, x.D, state) {
-    kept = -std::log1p(std::exp(-x.gates[kForget])) + state[x.M * x.D + x.M];
-    m = std::max(kept, x.gates[kInput]);
-    fe = std::exp(kept - m);
+    decayed = -std::log1p(std::exp(-x.gates[kForget])) + state[x.M * x.D + x.M];
+    m = std::max(decayed, x.gates[kInput]);
+    fe = std::exp(decayed - m);
     ie = std::exp(x.gates[kInput] - m);
     for (int64_t i = 0; i < x.M; ++i) {
       kh[i] /= std::sqrt(static_cast<T>(x.M));
@@ -152,11 +153,11 @@ void MlstmAdjoint(const ReferenceToken<T>& x, const T* state, const T* dstate_ne
   }
 
   dm_new -= dfe * f.fe + die * f.ie;
-  const bool from_forget = f.kept >= x.gates[kInput];
-  const T dkept = dfe * f.fe + (from_forget ? dm_new : T(0));
+  const bool from_forget = f.decayed >= x.gates[kInput];
+  const T ddecayed = dfe * f.fe + (from_forget ? dm_new : T(0));
   g.dgates[kInput] += die * f.ie + (from_forget ? T(0) : dm_new);
-  g.dgates[kForget] += dkept / (1 + std::exp(x.gates[kForget]));
-  dstate[M * D + M] = dkept;
+  g.dgates[kForget] += ddecayed / (1 + std::exp(x.gates[kForget]));
+  dstate[M * D + M] = ddecayed;
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Runs the references over the tokens, heads and sequences of a problem.
 #include "kernels/reference/reference.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ template <typename T>
 const ReferenceRule<T>& FindReference(const std::string& rule) {
   const auto found = References<T>().find(rule);
   Check(found != References<T>().end(), "[reference] rule '", rule,
-        "' has no reference; state its step and adjoint and name them in src/kernels/reference_*.cc or with "
+        "' has no reference; state its step and adjoint and name them in src/kernels/reference/*.cc or with "
         "RegisterReference");
   return found->second;
 }
@@ -51,7 +52,7 @@ ReferenceToken<T> TokenOf(const MemoryInfo& memory, const Problem<T>& p, int64_t
   return x;
 }
 
-// Gradients of the same token, gathered where the problem wants them.
+// Gradients of a token: buffers for the adjoint, and their copy to the problem's tensors.
 template <typename T>
 class TokenGrad {
  public:

@@ -1,11 +1,12 @@
-// The recurrences as they are written down (docs/recurrence.md), one number at a time: the judge of the
-// kernels.
+// Reference implementations of the recurrences: the equations of docs/recurrence.md as plain loops, with
+// which tests compare the kernels.
 //
-// A rule is stated twice, both times as plain loops over one token of one head: its step, and the adjoint of
-// the step derived by hand. All states of a sequence are kept, so the adjoint starts from S and nothing else.
-// For tests: slow, single-threaded, allocating.
+// A rule has two functions for one token of one head: its step, and the adjoint of the step, derived by hand.
+// The states of all tokens are stored, so the adjoint recomputes everything from S. Slow, single-threaded,
+// allocating.
 //
-// Letters: M slots, D head width, S [M,D] one row a slot; a rule may keep more numbers behind S in its state.
+// Letters: M slots, D head width, S [M,D] with one row per slot; the state of a rule may have more numbers
+// after S.
 #ifndef LATTICE_KERNELS_REFERENCE_REFERENCE_H_
 #define LATTICE_KERNELS_REFERENCE_REFERENCE_H_
 
@@ -15,8 +16,8 @@
 
 namespace lattice::kernels {
 
-// All cells of the problem, as the rule's kernels would compute them; checkpoints are neither read nor
-// written. Throws Error when the rule has no reference.
+// Compute all cells of the problem as the rule's kernels do; checkpoints and saved activations are neither
+// read nor written. Throw Error when the rule has no reference.
 template <typename T>
 void ReferenceForward(const std::string& rule, const ForwardProblem<T>& p);
 template <typename T>
@@ -29,11 +30,11 @@ struct ReferenceToken {
   const T *q, *k, *v;  // [M], [M], [D]
   T gates[kMaxGates] = {1, 1, 1, 1};
   bool given[kMaxGates] = {};    // whether the problem has the gate
-  const T* slot_gate = nullptr;  // [M], the gate that has a value a slot
+  const T* slot_gate = nullptr;  // [M], the gate with one value per slot
   Normalize normalize = Normalize::kToken;
 };
 
-// Gradients of a token's inputs, zero when an adjoint gets them.
+// Gradients of a token's inputs; zeros when the adjoint is called, which adds to them.
 template <typename T>
 struct ReferenceGrad {
   T *dq, *dk, *dv, *dslot_gate;
@@ -44,13 +45,14 @@ template <typename T>
 struct ReferenceRule {
   // S_new and y from S.
   void (*step)(const ReferenceToken<T>& x, const T* S, T* S_new, T* y) = nullptr;
-  // dS and g from dy and dS_new, which is the gradient from later tokens: without what y = q@S_new adds to
-  // it.
+  // dS and g from dy and dS_new. dS_new is the gradient from later tokens only, without the q dy^T of
+  // y = q@S_new.
   void (*adjoint)(const ReferenceToken<T>& x, const T* S, const T* dS_new, const T* dy, T* dS,
                   ReferenceGrad<T>& g) = nullptr;
 };
 
-// States a rule that the library does not have. Throws Error when the name is taken. Not thread-safe.
+// Adds the reference of a rule that the library does not have. Throws Error when the name is taken. Not
+// thread-safe.
 void RegisterReference(const std::string& rule, ReferenceRule<float> f32, ReferenceRule<double> f64);
 
 }  // namespace lattice::kernels

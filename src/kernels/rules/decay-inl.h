@@ -1,4 +1,4 @@
-// The part that the linear rules share: how the old state fades, A = 1, mu or mu_i.
+// What the linear rules share: how the old state decays, A_i = 1, mu or mu_i, and the adjoint of that.
 #if defined(LATTICE_KERNELS_RULES_DECAY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_RULES_DECAY_INL_H_
 #undef LATTICE_KERNELS_RULES_DECAY_INL_H_
@@ -13,7 +13,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 enum class Decay { kNone, kScalar, kSlots };
 
-// mu is the gate at place kMu.
+// kMu is the index of the gate mu.
 template <typename T, Decay kDecay, int kMu>
 struct DecayRule : RuleBase<T> {
   static constexpr int kGates = kMu + (kDecay == Decay::kNone ? 0 : 1);

@@ -1,3 +1,4 @@
+// The delta rule and its gated forms, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/delta.cc"
 #include "hwy/foreach_target.h"

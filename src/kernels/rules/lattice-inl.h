@@ -1,11 +1,15 @@
-// The exact Lattice step and its adjoint (docs/recurrence.md), for the three objectives.
+// The exact Lattice step and its adjoint, for the three objectives. The letters are those of
+// docs/recurrence.md; r_i and g_i are only named here.
 //
 //   s_i = sqrt(|S_i|^2 + eps^2)     Phi_i = S_i / s_i     eps = 1e-6
 //   Dec: h = k@Phi - v, c = k       Sim: h = -v, c = k    Enc: h = v, c = Phi@v - k
-//   a_i = <Phi_i, h>    ch_i = c_i / s_i    r_i = |h|^2 - a_i^2
-//   beta_i = s_i / sqrt(mu^2 s_i^2 + gamma^2 ch_i^2 r_i)   (token)   or 1 (none)
-//   S_new,i = beta_i (mu S_i - gamma ch_i (h - a_i Phi_i)) = A_i S_i - B_i h
-//   A_i = beta_i (mu + gamma ch_i a_i / s_i)    B_i = beta_i gamma ch_i
+//   a_i = <Phi_i, h>    ch_i = c_i / s_i    r_i = |h|^2 - a_i^2 = dsq_i / ch_i^2    g_i = gamma ch_i
+//   beta_i = s_i / sqrt(mu^2 s_i^2 + g_i^2 r_i)   (token)   or 1 (none)
+//   S_new,i = beta_i (mu S_i - g_i (h - a_i Phi_i)) = A_i S_i - B_i h
+//   A_i = beta_i (mu + g_i a_i / s_i)    B_i = beta_i g_i
+//
+// The engine reads z = k@Phi (Dec only) and the dots <S_i, h> from the state; all else is one loop over
+// slots. In the code `inv` is 1/s_i and `gi` is g_i/s_i.
 #if defined(LATTICE_KERNELS_RULES_LATTICE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_RULES_LATTICE_INL_H_
 #undef LATTICE_KERNELS_RULES_LATTICE_INL_H_
@@ -26,17 +30,19 @@ struct LatticeRule : RuleBase<T> {
   static constexpr bool kMeasures = true;
   static constexpr bool kDec = kObjective == Objective::kDec;
   static constexpr bool kEnc = kObjective == Objective::kEnc;
-  static constexpr int kPush = kDots | kScales | (kDec ? kReads : 0);
+  static constexpr int kStateUse = kDots | kScales | (kDec ? kReads : 0);
 
   using RuleBase<T>::RuleBase;
   using RuleBase<T>::d;
   using RuleBase<T>::p;
 
+  // What the step saves for its adjoint: a, ch, r and beta of every slot; |h|^2, and whether Refine has work.
   enum Aux { kA, kCh, kR, kBeta };
-  enum Scalar { kHh, kExcess };
+  enum Scalar { kHh, kRefine };
 
-  // Dec reads z = k@Phi, and its ch is k/s as well.
+  // Dec reads z = k@Phi = (k/s)@S, and its ch is k/s as well.
   HWY_INLINE const T* Weights(const Token<T>&, const Step<T>& step) const { return step.aux[kCh]; }
+  // 1/s, and ch = k/s where c is k.
   HWY_INLINE void Begin(const Token<T>& x, Step<T>& step) {
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
       const auto inv = step.lengths.Invert(i);
@@ -44,6 +50,7 @@ struct LatticeRule : RuleBase<T> {
     }
   }
 
+  // h
   HWY_INLINE void MakeTarget(const Token<T>& x, Step<T>& step) {
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
       const auto v = Load(x.v + j);
@@ -53,16 +60,18 @@ struct LatticeRule : RuleBase<T> {
 
   void MakeStep(const Token<T>& x, Step<T>& step) { MakeStepAs(x, p.normalize == Normalize::kToken, step); }
 
+  // A, B and what the adjoint needs; `token`: with token normalisation, else beta = 1.
   HWY_INLINE void MakeStepAs(const Token<T>& x, bool token, Step<T>& step) {
     step.scalar[kHh] = Dot(step.h, step.h, d.stride);
     const auto hh = Set(step.scalar[kHh]);
     auto worst = Set(T(-1));
-    for (size_t i = 0; i < d.rows; i += kLanes<T>) worst = hn::Max(worst, Aim(i, hh, x, token, step));
-    step.scalar[kExcess] = !hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())));
+    for (size_t i = 0; i < d.rows; i += kLanes<T>)
+      worst = hn::Max(worst, MakeCoefficients(i, hh, x, token, step));
+    step.scalar[kRefine] = !hn::AllFalse(Tag<T>(), hn::Gt(worst, hn::Zero(Tag<T>())));
   }
 
-  // A vector of slots from <S_i, h> to A and B; returns their Excess.
-  HWY_INLINE Vec<T> Aim(size_t i, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
+  // From <S_i, h> to A and B, for the slots from i on, one vector; returns their RefineScore.
+  HWY_INLINE Vec<T> MakeCoefficients(size_t i, Vec<T> hh, const Token<T>& x, bool token, Step<T>& step) {
     const auto inv = Load(step.lengths.inv + i), a = hn::Mul(Load(step.dots + i), inv);
     const auto ch = kEnc ? hn::Mul(hn::Sub(a, Load(x.k + i)), inv) : Load(step.aux[kCh] + i);
     const auto r = hn::Max(hn::Zero(Tag<T>()), hn::NegMulAdd(a, a, hh));
@@ -77,84 +86,88 @@ struct LatticeRule : RuleBase<T> {
     return Set(T(-1));
   }
 
-  // w = mu^2 + (g/s)^2 r, beta = 1 / sqrt(w), A = beta (mu + g a/s) and B = beta g, where g = gamma ch.
+  // Token normalisation: beta = 1 / sqrt(w) with w = mu^2 + (g/s)^2 r, then A = beta (mu + g a/s) and
+  // B = beta g, corrected for rounding.
   //
-  // A slot's length is never corrected later, so the rounding of A adds up over the tokens: computed plainly
-  // in float32, lengths wandered by 1.3e-4 over 2^20 tokens. Therefore the new slot's length is computed from
-  // A and B as they are, and both are scaled by what it lacks; A then carries one rounding, its last. With it
-  // goes what 1/s misses, |S_i|^2 / s_i^2 = 1 + miss: just below 1 it is always rounded up (1.6e-4 over
-  // 65,536 tokens with long values).
+  // Nothing corrects the length of a slot later, so the rounding errors of A add up over the tokens: computed
+  // plainly in float32, lengths drifted by 1.3e-4 over 2^20 tokens. Therefore the length of the new slot is
+  // computed from the rounded A and B, and both are scaled by what it lacks; A then carries only its last
+  // rounding. The rounding error of 1/s is included, |S_i|^2 / s_i^2 = 1 + inv_error: a reciprocal just below
+  // 1 is always rounded up, which alone made lengths drift by 1.6e-4 over 65,536 tokens with long values.
   HWY_INLINE Vec<T> Rescale(size_t i, [[maybe_unused]] Vec<T> a, Vec<T> r, [[maybe_unused]] Vec<T> g,
                             Vec<T> gi, Vec<T> hh, const Token<T>& x, Step<T>& step) {
     const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, r, Set(x.gates[kMuGate] * x.gates[kMuGate]));
-#if HWY_TARGET == HWY_SCALAR  // what a product loses is not known
-    WideCoefficients(i, x, /*measured=*/false, step);
+#if HWY_TARGET == HWY_SCALAR  // without fused multiplication the rounding error of a product is unknown
+    CoefficientsInDouble(i, x, /*measured=*/false, step);
 #else
     const auto one = Set(T(1)), beta = hn::Div(one, hn::Sqrt(w));
     const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.gates[kMuGate]))), B = hn::Mul(beta, g),
                Bi = hn::Mul(beta, gi);
-    // The new length, squared and over s^2, is (A - a B/s)^2 + r (B/s)^2 + miss A^2; it should be 1 + miss.
+    // |S_new,i|^2 / s^2 is (A - a B/s)^2 + r (B/s)^2 + inv_error A^2; it should be 1 + inv_error. The first
+    // square is computed in two parts, rest + low, with the rounding errors of its operations.
     const auto along = hn::Mul(Bi, a), rest = hn::Sub(A, along);
     const auto low = hn::Sub(hn::Sub(hn::Sub(A, rest), along), hn::MulSub(Bi, a, along));
     const auto square = hn::Mul(rest, rest), lost = hn::MulSub(rest, rest, square);
-    auto lack = hn::NegMulAdd(hn::Add(rest, rest), low, hn::Sub(hn::Sub(one, square), lost));
-    lack = hn::NegMulAdd(hn::Mul(Bi, Bi), r, lack);
-    lack = hn::MulAdd(Load(step.lengths.miss + i), hn::NegMulAdd(A, A, one), lack);
-    const auto half = hn::Mul(lack, Set(T(0.5)));
+    auto deficit = hn::NegMulAdd(hn::Add(rest, rest), low, hn::Sub(hn::Sub(one, square), lost));
+    deficit = hn::NegMulAdd(hn::Mul(Bi, Bi), r, deficit);
+    deficit = hn::MulAdd(Load(step.lengths.inv_error + i), hn::NegMulAdd(A, A, one), deficit);
+    // The length is short by half of what its square is short by.
+    const auto half = hn::Mul(deficit, Set(T(0.5)));
     Store(beta, step.aux[kBeta] + i);
     Store(hn::MulAdd(A, half, A), step.A + i);
     Store(hn::MulAdd(B, half, B), step.B + i);
 #endif
-    return Excess(gi2, w, hh);
+    return RefineScore(gi2, w, hh);
   }
 
-  // Positive where r_i is not good enough. It carries an error of an ulp of |h|^2, which matters where that
-  // is large against the length of the new slot: (g/s)^2 |h|^2 > 8 w. A w near the end of the range counts
-  // too, and one of zero.
-  static HWY_INLINE Vec<T> Excess(Vec<T> gi2, Vec<T> w, Vec<T> hh) {
-    const auto excess = hn::NegMulAdd(Set(T(8)), w, hn::Mul(gi2, hh));
+  // Positive where r_i = |h|^2 - a^2 is not accurate enough. Its error is an ulp of |h|^2, which matters
+  // where that is large compared with the squared length of the new slot: (g/s)^2 |h|^2 > 8 w. Also positive
+  // where w is close to overflow or underflow.
+  static HWY_INLINE Vec<T> RefineScore(Vec<T> gi2, Vec<T> w, Vec<T> hh) {
+    const auto score = hn::NegMulAdd(Set(T(8)), w, hn::Mul(gi2, hh));
     const auto in_range = hn::And(hn::Lt(w, Set(T(1e30))), hn::Gt(w, Set(T(1e-30))));
-    return hn::IfThenElse(in_range, excess, Set(T(1)));
+    return hn::IfThenElse(in_range, score, Set(T(1)));
   }
 
   HWY_INLINE void Refine(const T* S, const Token<T>& x, Step<T>& step) {
-    if (HWY_UNLIKELY(step.scalar[kExcess] != T(0))) RefineSlots(S, x, step);
+    if (HWY_UNLIKELY(step.scalar[kRefine] != T(0))) RefineSlots(S, x, step);
   }
 
-  // Once more the coefficients of the slots that have an Excess, in double and with r_i as it should be.
+  // Computes the coefficients of the slots with a positive RefineScore again, in double and with r_i measured
+  // from the slot itself.
   HWY_NOINLINE void RefineSlots(const T* S, const Token<T>& x, Step<T>& step) {
-    HWY_ALIGN T excess[kLanes<T>];
+    HWY_ALIGN T score[kLanes<T>];
     const auto hh = Set(step.scalar[kHh]);
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
       const auto gi =
           hn::Mul(hn::Mul(Set(x.gates[kGammaGate]), Load(step.aux[kCh] + i)), Load(step.lengths.inv + i));
       const auto gi2 = hn::Mul(gi, gi),
                  w = hn::MulAdd(gi2, Load(step.aux[kR] + i), Set(x.gates[kMuGate] * x.gates[kMuGate]));
-      Store(Excess(gi2, w, hh), excess);
+      Store(RefineScore(gi2, w, hh), score);
       for (size_t row = i; row < i + kLanes<T>; ++row) {
-        if (!(excess[row - i] > T(0))) continue;
+        if (!(score[row - i] > T(0))) continue;
         const T a = step.aux[kA][row], inv = step.lengths.inv[row];
         step.aux[kR][row] = Residual(S + row * d.stride, step.h, d.stride, a, inv);
-        WideCoefficients(row, x, /*measured=*/true, step);
+        CoefficientsInDouble(row, x, /*measured=*/true, step);
       }
     }
   }
 
-  // The coefficients of one slot in double, where float32 might overflow or nothing tells what it loses. An r
-  // that was measured misses less.
-  static void WideCoefficients(size_t i, const Token<T>& x, bool measured, Step<T>& step) {
-    const double inv = step.lengths.inv[i], miss = step.lengths.miss[i], mu = x.gates[kMuGate];
+  // A, B and beta of one slot in double, where float32 might overflow or its rounding errors are unknown.
+  // With `measured`, r comes from Residual, and less of it has to be corrected for inv_error.
+  static void CoefficientsInDouble(size_t i, const Token<T>& x, bool measured, Step<T>& step) {
+    const double inv = step.lengths.inv[i], inv_error = step.lengths.inv_error[i], mu = x.gates[kMuGate];
     const double g = double{x.gates[kGammaGate]} * step.aux[kCh][i], along = g * inv * step.aux[kA][i],
                  u = mu + along;
     const double w = mu * mu + g * g * inv * inv * step.aux[kR][i];
-    const double more = miss * (u * u - w - (measured ? along * along : 0));
+    const double more = inv_error * (u * u - w - (measured ? along * along : 0));
     const double beta = 1 / std::sqrt(std::abs(more) < w / 2 ? w + more : w);
     step.aux[kBeta][i] = static_cast<T>(beta);
     step.A[i] = static_cast<T>(beta * u);
     step.B[i] = static_cast<T>(beta * g);
   }
 
-  // What the gradients of all slots add up to; hh is that of |h|^2.
+  // Gradients that are summed over the slots: of mu, of gamma and of |h|^2.
   struct Sums {
     Vec<T> mu, gamma, hh;
   };
@@ -163,31 +176,35 @@ struct LatticeRule : RuleBase<T> {
     AdjointSlotsAs(x, p.normalize == Normalize::kToken, /*ds=*/nullptr, step, g);
   }
 
-  // From dA, dB to the gradients of the gates, of c (in dk), of <S_i, h> (P) and of s_i (E, which ReadSlots
-  // completes); ds is what else depends on s_i, or null.
+  // From dA and dB to the gradients of the gates, of c (in dk), of the dots <S_i, h> (in P) and of s_i (in E,
+  // which WeightsAdjoint completes for Dec). ds, if not null, is a gradient of s_i from elsewhere.
   HWY_INLINE void AdjointSlotsAs(const Token<T>& x, bool token, const T* ds, const Step<T>& step,
                                  StepGrad<T>& g) {
     const auto zero = hn::Zero(Tag<T>());
     Sums sums = {zero, zero, zero};
     for (size_t i = 0; i < d.rows; i += kLanes<T>) {
-      AdjointOf(i, x, token, ds == nullptr ? zero : Load(ds + i), step, g, sums);
+      SlotAdjoint(i, x, token, ds == nullptr ? zero : Load(ds + i), step, g, sums);
     }
     g.dgates[kMuGate] += Total<T>(sums.mu);
     g.dgates[kGammaGate] += Total<T>(sums.gamma);
     step_dhh_ = Total<T>(sums.hh);
   }
 
-  HWY_INLINE void AdjointOf(size_t i, const Token<T>& x, bool token, Vec<T> ds, const Step<T>& step,
-                            StepGrad<T>& g, Sums& sums) const {
+  HWY_INLINE void SlotAdjoint(size_t i, const Token<T>& x, bool token, Vec<T> ds, const Step<T>& step,
+                              StepGrad<T>& g, Sums& sums) const {
+    // gc is g_i, gi is g_i/s_i.
     const auto dA = LoadSums(g.dA + i), dB = LoadSums(g.dB + i);
     const auto mu = Set(x.gates[kMuGate]), gamma = Set(x.gates[kGammaGate]), zero = hn::Zero(Tag<T>());
     const auto inv = Load(step.lengths.inv + i), a = Load(step.aux[kA] + i), ch = Load(step.aux[kCh] + i);
     const auto beta = Load(step.aux[kBeta] + i), r = Load(step.aux[kR] + i);
     const auto gc = hn::Mul(gamma, ch), gi = hn::Mul(gc, inv);
+    // A = beta (mu + gi a) and B = beta gc, with beta constant.
     const auto bdA = hn::Mul(beta, dA), along = hn::Mul(bdA, gi);
     auto dgc = hn::MulAdd(bdA, hn::Mul(a, inv), hn::Mul(beta, dB)), da = along, dmu = bdA;
     if (token) {
-      // beta = w^(-1/2): with dbeta = dA A/beta + dB B/beta and e = beta^3 dbeta, dw = -e/2
+      // beta = w^(-1/2): with dbeta = dA A/beta + dB B/beta and e = beta^3 dbeta, dw = -e/2. The terms of mu,
+      // gc, a, |h|^2 and s follow from w = mu^2 + gi^2 r and r = |h|^2 - a^2; where r was cut off at zero,
+      // its own gradient is zero.
       const auto dbeta = hn::MulAdd(dA, hn::MulAdd(gi, a, mu), hn::Mul(dB, gc));
       const auto e = hn::Mul(hn::Mul(beta, beta), hn::Mul(beta, dbeta));
       const auto egi = hn::Mul(e, gi), egir = hn::Mul(egi, r);
@@ -200,7 +217,7 @@ struct LatticeRule : RuleBase<T> {
     }
     const auto dch = hn::Mul(gamma, dgc), dc = hn::Mul(dch, inv);
     if constexpr (kEnc) da = hn::Add(da, dc);
-    // 1/s stands in A, in ch and in a.
+    // The terms of 1/s in A, in ch = c/s and in a = <S_i, h>/s.
     ds = hn::NegMulAdd(inv, hn::MulAdd(dch, ch, hn::Mul(a, hn::Add(along, da))), ds);
     Store(kEnc ? hn::Neg(dc) : dc, g.dk + i);
     Store(hn::Mul(da, inv), g.P + i);
@@ -209,7 +226,7 @@ struct LatticeRule : RuleBase<T> {
     sums.gamma = hn::Add(sums.gamma, Valid(i, hn::Mul(ch, dgc)));
   }
 
-  // From dh and P@S to v and z.
+  // dh gets its terms from |h|^2 and from the dots (P@S, in dz), and becomes the gradient of v and of z.
   void Adjoint(const Token<T>&, const Step<T>& step, StepGrad<T>& g) {
     const auto dhh2 = Set(2 * step_dhh_);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {
@@ -219,20 +236,21 @@ struct LatticeRule : RuleBase<T> {
     }
   }
 
-  // From z to k and the lengths.
-  HWY_INLINE void ReadSlots(size_t i, Vec<T> dots, const Token<T>&, const Step<T>& step, StepGrad<T>& g) {
+  // z = (k/s)@S: the terms of k and of s, from `dots` = <S_i, dz>.
+  HWY_INLINE void WeightsAdjoint(size_t i, Vec<T> dots, const Token<T>&, const Step<T>& step,
+                                 StepGrad<T>& g) {
     const auto inv = Load(step.lengths.inv + i), dk = hn::Mul(dots, inv);
     Store(hn::Add(Load(g.dk + i), dk), g.dk + i);
     Store(hn::Mul(inv, hn::NegMulAdd(dk, Load(step.aux[kCh] + i), Load(g.E + i))), g.E + i);
   }
 
  private:
-  // Lanes beyond the last slot count for nothing.
+  // x with zeros in the lanes beyond the last slot.
   HWY_INLINE Vec<T> Valid(size_t i, Vec<T> x) const {
     return i + kLanes<T> > d.slots ? hn::IfThenElseZero(hn::FirstN(Tag<T>(), d.slots - i), x) : x;
   }
 
-  T step_dhh_ = 0;  // the gradient of |h|^2 of the token under way
+  T step_dhh_ = 0;  // the gradient of |h|^2, from AdjointSlots to Adjoint
 };
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

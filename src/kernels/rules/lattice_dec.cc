@@ -1,3 +1,4 @@
+// The Lattice rule with the decoding objective, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/lattice_dec.cc"
 #include "hwy/foreach_target.h"

@@ -1,3 +1,4 @@
+// The Lattice rules with l1 shrinkage, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/lattice_shrink.cc"
 #include "hwy/foreach_target.h"

@@ -1,3 +1,4 @@
+// The Lattice rule with the similarity objective, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/lattice_sim.cc"
 #include "hwy/foreach_target.h"

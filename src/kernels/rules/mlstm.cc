@@ -1,3 +1,4 @@
+// The matrix memory of xLSTM, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/mlstm.cc"
 #include "hwy/foreach_target.h"

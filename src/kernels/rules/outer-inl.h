@@ -1,5 +1,6 @@
 // Linear attention and its gated forms: S_new = decay S + k v^T.
 //   linear_attention  decay = 1        mamba2  decay = mu, a number        gla  decay = diag(mu)
+// In the engine's form: A = decay, B = -k, h = v.
 #if defined(LATTICE_KERNELS_RULES_OUTER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_RULES_OUTER_INL_H_
 #undef LATTICE_KERNELS_RULES_OUTER_INL_H_

@@ -1,3 +1,4 @@
+// Linear attention and its gated forms, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/outer.cc"
 #include "hwy/foreach_target.h"

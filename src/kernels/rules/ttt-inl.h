@@ -1,6 +1,7 @@
-// TTT with a normalised read: one exact gradient step a token on |z/|z| - v|^2 / 2.
-//   z = k@S    s = sqrt(|z|^2 + eps^2)    zh = z/s    e = zh - v    h = (e - zh <zh,e>) / s    S_new = S -
-//   gamma k h^T
+// TTT with a normalised read: one exact gradient step per token on |z/|z| - v|^2 / 2.
+//   z = k@S    s = sqrt(|z|^2 + eps^2)    zh = z/s    e = zh - v
+//   h = (e - zh <zh,e>) / s    S_new = S - gamma k h^T
+// In the engine's form: A = 1, B = gamma k.
 #if defined(LATTICE_KERNELS_RULES_TTT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LATTICE_KERNELS_RULES_TTT_INL_H_
 #undef LATTICE_KERNELS_RULES_TTT_INL_H_
@@ -22,6 +23,7 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
   using Base::d;
   using Base::kGamma;
 
+  // Saved for the adjoint: zh and e, s and p = <zh,e>.
   enum Aux { kZh, kE };
   enum Scalar { kS, kP };
 
@@ -44,7 +46,7 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
     const T *zh = step.aux[kZh], *e = step.aux[kE];
     const T s = step.scalar[kS], along = step.scalar[kP];
     g.dgates[kGamma] += Dot(x.k, g.dB, d.rows);
-    // h = u/s, u = e - zh p, p = <zh,e>
+    // h = u/s with u = e - zh p and p = <zh,e>.
     Scale(T(1) / s, g.dh, d.stride, g.dh);  // du
     T ds = -Dot(g.dh, step.h, d.stride);
     const T dp = -Dot(g.dh, zh, d.stride);
@@ -52,9 +54,10 @@ struct TttRule : DeltaRule<T, Decay::kNone> {
       const auto du = Load(g.dh + j);
       const auto de = hn::MulAdd(Set(dp), Load(zh + j), du);
       Store(hn::Neg(de), g.dv + j);
-      // dzh, from u, from p and from e
+      // dzh, with its terms from e, from p and from u
       Store(hn::Add(de, hn::MulAdd(Set(dp), Load(e + j), hn::Mul(Set(-along), du))), g.dz + j);
     }
+    // zh = z/s and s = |z| give dz = dzh/s + ds zh.
     Scale(T(1) / s, g.dz, d.stride, g.dz);
     ds -= Dot(g.dz, zh, d.stride);
     for (size_t j = 0; j < d.stride; j += kLanes<T>) {

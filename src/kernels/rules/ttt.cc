@@ -1,3 +1,4 @@
+// TTT with a normalised read, compiled for every instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rules/ttt.cc"
 #include "hwy/foreach_target.h"

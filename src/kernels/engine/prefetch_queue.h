@@ -1,19 +1,19 @@
-// Memory that will be read or written soon, fetched into the L2 cache line by line beside a pass over a
-// state.
+// A queue of memory to prefetch into the L2 cache, a few cache lines per row while a pass goes over a state.
 //
-// A state and its gradient fill the L1 cache, and few lines can be on their way at a time: asked for all at
-// once, before the pass, the lines of a token held it up by 300 cycles of 5,600 (backward, 64 x 64); fetched
-// into the L1 cache, they drove the state out of it (150 cycles).
-#ifndef LATTICE_KERNELS_ENGINE_LINES_AHEAD_H_
-#define LATTICE_KERNELS_ENGINE_LINES_AHEAD_H_
+// A state and its gradient fill the L1 cache, and few lines can be in flight at a time: prefetching all lines
+// of a token at once, before the pass, delayed it by 300 cycles of 5,600 (backward, 64 x 64); prefetching
+// them into the L1 cache evicted the state (150 cycles).
+#ifndef LATTICE_KERNELS_ENGINE_PREFETCH_QUEUE_H_
+#define LATTICE_KERNELS_ENGINE_PREFETCH_QUEUE_H_
 
 #include <cstddef>
 #include <cstdint>
 
 namespace lattice::kernels {
 
-class LinesAhead {
+class PrefetchQueue {
  public:
+  // Queues n elements; at most kPieces calls.
   template <typename T>
   __attribute__((always_inline)) void Add(const T* x, int64_t n) {
     const size_t lines = (static_cast<size_t>(n) * sizeof(T) + kLine - 1) / kLine;
@@ -21,10 +21,10 @@ class LinesAhead {
     lines_ += lines;
   }
 
-  // Before a pass of so many steps.
+  // Spreads the queued lines evenly over a pass of `steps` steps.
   __attribute__((always_inline)) void Spread(size_t steps) { each_ = (lines_ + steps - 1) / steps; }
 
-  // A step's share.
+  // Prefetches the lines of one step.
   __attribute__((always_inline)) void Step() {
     for (size_t n = 0; n < each_ && lines_ > 0; ++n, --lines_) {
       while (pieces_[at_].lines == 0) ++at_;
@@ -46,4 +46,4 @@ class LinesAhead {
 
 }  // namespace lattice::kernels
 
-#endif  // LATTICE_KERNELS_ENGINE_LINES_AHEAD_H_
+#endif  // LATTICE_KERNELS_ENGINE_PREFETCH_QUEUE_H_
