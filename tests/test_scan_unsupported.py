@@ -99,3 +99,34 @@ def test_bounds_of_32_bits_are_taken(form):
     for x, y in zip(lattice.scan(**inputs, cu_seqlens=bounds, **form),
                     lattice.scan(**inputs, cu_seqlens=bounds.int(), **form)):
         assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_head_that_starts_from_zeros_is_refused(form, dtype):
+    inputs = make(dtype=dtype)
+    with pytest.raises(ValueError, match=r"\[scan\] state is all zeros in head 0 of sequence 0.*no valid zero state"):
+        lattice.scan(**dict(inputs, state=torch.zeros_like(inputs["state"])), **form)
+    state = inputs["state"].clone()
+    state[1, 1] = 0
+    with pytest.raises(ValueError, match=r"zeros in head 1 of sequence 1"):
+        lattice.scan(**dict(inputs, state=state), **form)
+    state[1, 1, -1, -1] = 1e-30
+    lattice.scan(**dict(inputs, state=state), **form)
+
+
+def test_what_shrinkage_has_emptied_goes_on():
+    inputs = make(lam=True)
+    inputs["lam"] = torch.full_like(inputs["lam"], 1e3)
+    _, state = lattice.scan(**inputs, normalize="none")
+    assert not state.any()
+    lattice.scan(**dict(inputs, state=state), normalize="none")
+
+
+def test_the_chunk_form_of_recur_has_tangents():
+    inputs = rule_inputs.make("deltanet")
+    _, tangent = torch.func.jvp(lambda k: lattice.recur("deltanet", **dict(inputs, k=k), method="chunk")[0], (inputs["k"],),
+                                (torch.ones_like(inputs["k"]),))
+    step = 1e-6
+    ahead, behind = (lattice.recur("deltanet", **dict(inputs, k=inputs["k"] + d))[0] for d in (step, -step))
+    torch.testing.assert_close(tangent, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)

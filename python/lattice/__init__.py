@@ -8,16 +8,25 @@
 >>> y, state = lattice.scan(q, k, v, gamma, state=state)
 >>> y.shape, state.shape
 (torch.Size([1, 8, 2, 6]), torch.Size([1, 2, 4, 6]))
+
+`lattice.runtime` runs trained models and needs no torch. So torch is imported here only where it has been imported before;
+otherwise the first use of an operator does, or `import lattice.ops`, which registers torch.ops.lattice.*.
 """
 
-from lattice._library import load as _load
+import sys
+from typing import TYPE_CHECKING, Any
 
-_load()
-
-from lattice.ops import load_memory, memories, recur, rules, scan  # noqa: E402  (the operators must be loaded first)
-from lattice.triton.dispatch import register as _register  # noqa: E402
-
-_register()
+if TYPE_CHECKING or "torch" in sys.modules:
+    from lattice.ops import load_memory, memories, recur, rules, scan
 
 __all__ = ["load_memory", "memories", "recur", "rules", "scan"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'lattice' has no attribute {name!r}")
+    from lattice import ops
+
+    globals().update({operator: getattr(ops, operator) for operator in __all__})
+    return globals()[name]

@@ -1,28 +1,35 @@
-"""Finds and loads the compiled operators."""
+"""Finds the compiled libraries: beside this file in an installed wheel, in build/release of the source tree."""
 
 import os
 from pathlib import Path
 
-import torch
-
-_NAME = "liblattice_ops.so"
+_HERE = Path(__file__).resolve().parent
 
 
-def _candidates():
-    if "LATTICE_LIBRARY" in os.environ:
-        yield Path(os.environ["LATTICE_LIBRARY"])
-        return
-    here = Path(__file__).resolve().parent
-    yield here / "lib" / _NAME  # an installed wheel
-    yield here.parents[1] / "build" / "release" / "lib" / _NAME  # the source tree
+def find(name: str, variable: str) -> Path:
+    """The library of that name, or what the environment variable says; ImportError says where it looked."""
+    if variable in os.environ:
+        places = [Path(os.environ[variable])]
+    else:
+        places = [_HERE / "lib" / name, _HERE.parents[1] / "build" / "release" / "lib" / name]
+    for place in places:
+        if place.exists():
+            return place
+    looked = ", ".join(map(str, places))
+    raise ImportError(f"the compiled library {name} was not found (looked at {looked}); install the wheel, or in the source "
+                      "tree run ./lattice setup to build it")
 
 
-def load():
-    """Registers torch.ops.lattice.*; ImportError says where it looked."""
-    paths = list(_candidates())
-    for path in paths:
-        if path.exists():
-            torch.ops.load_library(str(path))
-            return
-    looked = ", ".join(str(path) for path in paths)
-    raise ImportError(f"the compiled operators were not found (looked at {looked}); run ./lattice setup to build them")
+def load_operators() -> None:
+    """Registers torch.ops.lattice.*, unless the library was built for another torch."""
+    import torch
+
+    path = find("liblattice_ops.so", "LATTICE_LIBRARY")
+    note = path.with_suffix(".torch")  # beside it: the version of torch it was built for
+    built = note.read_text().strip() if note.exists() else None
+    found = torch.__version__.partition("+")[0]
+    if built is not None and built != found:
+        raise ImportError(f"the operators of lattice were built for torch {built}, but torch {torch.__version__} is installed, "
+                          "and libtorch promises no binary compatibility between versions; install "
+                          f"torch=={built}, or build lattice for the torch you have")
+    torch.ops.load_library(str(path))

@@ -1,19 +1,33 @@
-"""The operators. Letters: B batch, T time, H heads, M slots, D head width, N sequences."""
+"""The operators. Letters: B batch, T time, H heads, M slots, D head width, N sequences.
+
+They work under torch.func: grad, vjp, jacrev, vmap (python/lattice/_vmap.py), gradients of single samples, functional_call.
+They have first derivatives, in reverse mode.
+"""
 
 import json
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
+
+from lattice._library import load_operators
+
+load_operators()
+
+Memory = dict[str, Any]  # what memories() says about one
+State = Tensor | tuple[Tensor, ...]
 
 _METHODS = ("exact", "linear1", "linear2")
 
 
-def memories():
+def memories() -> list[Memory]:
     """Every memory there is, as a dictionary each: its name, gates, state and which operator computes it."""
     return json.loads(torch.ops.lattice.memories())
 
 
-def _described():
+def _described() -> dict[str, Memory]:
     """The memories that recur computes, by the name recur knows them by."""
     return {memory["recur_name"]: memory for memory in memories() if memory["objective"] is None}
 
@@ -24,13 +38,15 @@ _RECUR_METHODS = ("exact", "chunk")
 _CHUNK, _TOLERANCE = 64, 1e-3
 
 
-def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact", chunk=None, normalize="token",
-         lam=None, sweeps=1, tolerance=None, cu_seqlens=None):
+def scan(q: Tensor, k: Tensor, v: Tensor, gamma: Tensor, mu: Tensor | None = None, state: Tensor | None = None, *,
+         objective: str = "dec", method: str = "exact", chunk: int | None = None, normalize: str = "token",
+         lam: Tensor | float | None = None, sweeps: int | str = 1, tolerance: float | None = None,
+         cu_seqlens: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The Lattice recurrence. Returns y [B,T,H,D] and the final state [B,H,M,D].
 
-    q, k [B,T,H,M]; v [B,T,H,D]; gamma, mu [B,T,H], mu=None being no forget gate; state [B,H,M,D], required: a slot
-    needs a direction to start from. lam (a number or [B,T,H]) shrinks by gamma*lam. objective: dec, enc or sim;
-    normalize: token or none. cu_seqlens (int64 [N+1], from 0 to T): N sequences one after the other in a batch of 1,
+    q, k [B,T,H,M]; v [B,T,H,D]; gamma, mu [B,T,H], mu=None being no forget gate; state [B,H,M,D], required and not
+    zero: a slot needs a direction to start from. lam (a number or [B,T,H]) shrinks by gamma*lam. objective: dec, enc or sim;
+    normalize: token or none. cu_seqlens (int64 or int32 [N+1], from 0 to T): N sequences one after the other in a batch of 1,
     with a state [N,H,M,D]. float32 or float64; bfloat16 inputs beside a float32 state. Differentiable in every
     tensor, state in and out included.
 
@@ -48,12 +64,12 @@ def scan(q, k, v, gamma, mu=None, state=None, *, objective="dec", method="exact"
         chunk = 1 if method == "exact" else _CHUNK
     if lam is not None and not isinstance(lam, torch.Tensor):
         lam = torch.full((1, 1, 1), float(lam), dtype=state.dtype, device=state.device).expand(gamma.shape)
-    sweeps, tolerance = _sweeps(sweeps, tolerance, chunk)
+    count, tolerance = _sweeps(sweeps, tolerance, chunk)
     return torch.ops.lattice.scan(q, k, v, gamma, mu, state, lam, cu_seqlens, objective, normalize, method, chunk,
-                                  sweeps, tolerance)
+                                  count, tolerance)
 
 
-def _sweeps(sweeps, tolerance, chunk):
+def _sweeps(sweeps: int | str, tolerance: float | None, chunk: int) -> tuple[int, float | None]:
     """The operator's number of sweeps and tolerance: "auto" is at most one sweep a token."""
     if sweeps == "auto":
         return max(chunk, 2), _TOLERANCE if tolerance is None else tolerance
@@ -64,7 +80,8 @@ def _sweeps(sweeps, tolerance, chunk):
     return sweeps, None
 
 
-def recur(rule, q, k, v, *, state=None, cu_seqlens=None, method="exact", chunk=64, **gates):
+def recur(rule: str, q: Tensor, k: Tensor, v: Tensor, *, state: State | None = None, cu_seqlens: Tensor | None = None,
+          method: str = "exact", chunk: int = 64, **gates: Tensor | None) -> tuple[Tensor, State]:
     """One of the other memories by name, see rules(). Returns y [B,T,H,D] and the final state.
 
     The gates are arguments by their names: gamma, mu, igate, fgate or what a memory of your own calls them. They are
@@ -92,7 +109,7 @@ def recur(rule, q, k, v, *, state=None, cu_seqlens=None, method="exact", chunk=6
     return y, out
 
 
-def load_memory(path):
+def load_memory(path: str | os.PathLike[str]) -> str:
     """Loads a memory of your own from a shared library (docs/adding-a-memory.md) and returns its name for recur.
 
     This runs the library's code: load only what you would run.
@@ -102,18 +119,18 @@ def load_memory(path):
     return name
 
 
-def rules():
+def rules() -> list[str]:
     """The names recur takes."""
     return list(_MEMORIES)
 
 
-def _state_shape(k, v):
+def _state_shape(k: Tensor, v: Tensor) -> str:
     if k.dim() != 4 or v.dim() != 4:
         return "of shape [B,H,M,D]"
     return f"of shape [B,H,M,D] = [{k.shape[0]},{k.shape[2]},{k.shape[3]},{v.shape[3]}]"
 
 
-def _check_gates(memory, gates):
+def _check_gates(memory: Memory, gates: Mapping[str, Tensor | None]) -> None:
     taken = [gate["name"] for gate in memory["gates"]]
     for name, gate in gates.items():
         if name not in taken and gate is not None:
@@ -121,7 +138,8 @@ def _check_gates(memory, gates):
                              f"{memory['recur_name']} takes {', '.join(taken) or 'no gates'}")
 
 
-def _chunked(memory, q, k, v, gates, state, cu_seqlens, chunk):
+def _chunked(memory: Memory, q: Tensor, k: Tensor, v: Tensor, gates: dict[str, Tensor | None], state: State | None,
+             cu_seqlens: Tensor | None, chunk: int) -> tuple[Tensor, State]:
     rule = memory["recur_name"]
     if not memory["chunk_form"]:
         chunked = [name for name, other in _MEMORIES.items() if other["chunk_form"]]
@@ -135,24 +153,24 @@ def _chunked(memory, q, k, v, gates, state, cu_seqlens, chunk):
     return torch.ops.lattice.recur_chunked(rule, q, k, v, gates.get("gamma"), gates.get("mu"), state, chunk)
 
 
-def _attention(q, k, v, state, cu_seqlens):
+def _attention(q: Tensor, k: Tensor, v: Tensor, state: State | None, cu_seqlens: Tensor | None) -> tuple[Tensor, State]:
     past_k, past_v = _pair(state) if state is not None else (None, None)
     y, keys, values = torch.ops.lattice.attention(q, k, v, past_k, past_v, cu_seqlens)
     return y, (keys, values)
 
 
-def _pair(state):
+def _pair(state: State) -> Sequence[Tensor]:
     if not isinstance(state, (tuple, list)) or len(state) != 2:
         raise ValueError("[recur] softmax_attention's state is the tuple (keys, values) that an earlier call returned")
     return state
 
 
-def _state_text(memory):
+def _state_text(memory: Memory) -> str:
     parts = [f"{part['name']} {'[B,H,M]' if part['per_slot'] else '[B,H]'}" for part in memory["beside"]]
     return f"[recur] {memory['recur_name']}'s state is the tuple (S [B,H,M,D], {', '.join(parts)})"
 
 
-def _pack(memory, state):
+def _pack(memory: Memory, state: State) -> Tensor:
     """The tuple of a state's tensors as the flat tensor that the operator takes."""
     beside = memory["beside"]
     if not isinstance(state, (tuple, list)) or len(state) != 1 + len(beside):
@@ -165,8 +183,16 @@ def _pack(memory, state):
     return torch.cat([S.flatten(2), *flat], dim=-1)
 
 
-def _unpack(memory, state, M, D):
+def _unpack(memory: Memory, state: Tensor, M: int, D: int) -> tuple[Tensor, ...]:
     beside = memory["beside"]
     S, *parts = state.split([M * D, *(M if part["per_slot"] else 1 for part in beside)], dim=-1)
     flat = [x if part["per_slot"] else x.squeeze(-1) for x, part in zip(parts, beside)]
     return S.unflatten(-1, (M, D)), *flat
+
+
+# What needs the operators and what they are: the kernels of GPUs and the rules of vmap.
+from lattice._vmap import register as _register_vmap  # noqa: E402
+from lattice.triton.dispatch import register as _register_gpu  # noqa: E402
+
+_register_vmap()
+_register_gpu()

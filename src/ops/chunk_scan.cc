@@ -2,7 +2,6 @@
 #include "ops/chunk_scan.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <string>
@@ -11,6 +10,8 @@
 #include "kernels/registry.h"
 #include "ops/chunk_kernels.h"
 #include "ops/chunk_matrix.h"
+#include "ops/gradient.h"
+#include "ops/operator.h"
 
 namespace lattice {
 
@@ -47,8 +48,6 @@ ChunkForm::ChunkForm(const std::string& objective_word, const std::string& norma
 namespace {
 
 using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using Strings = const std::string&;
 
 // Every operator below begins with these: the form, then the tensors.
@@ -72,11 +71,6 @@ using ChunkForwardSignature = ChunkResult(LATTICE_CHUNK_PARAMETERS, bool, bool);
 using ChunkBackwardSignature = ChunkGrads(LATTICE_CHUNK_PARAMETERS, const Tensor&, const Tensor&,
                                           const OptionalTensor&);
 
-template <class Signature>
-auto ChunkOperator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
-
 // Whether the CPU kernels compute this form of tensors on that device; all else are products of matrices.
 bool UsesKernels(const ChunkForm& form, const at::Device& device) {
   return !form.Refined() && (device.is_cpu() || device.is_meta());
@@ -85,60 +79,56 @@ bool UsesKernels(const ChunkForm& form, const at::Device& device) {
 // The operator is told who computes: to its shape function fake tensors of every device are meta tensors, and
 // the kernels keep other states than the products of matrices.
 ChunkResult CallChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
-  static const auto op = ChunkOperator<ChunkForwardSignature>("lattice::_chunk_forward");
+  static const auto op = Operator<ChunkForwardSignature>("lattice::_chunk_forward");
   return op.call(LATTICE_CHUNK_ARGUMENTS, UsesKernels(LATTICE_CHUNK_FORM, q.device()), keep);
 }
 
 OptionalTensor IfDefined(const Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
 Tensor OrUndefined(const OptionalTensor& x) { return x.has_value() ? *x : Tensor(); }
 
-class ChunkFunction : public torch::autograd::Function<ChunkFunction> {
- public:
-  static variable_list forward(AutogradContext* ctx, LATTICE_CHUNK_PARAMETERS) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/true);
-    ctx->saved_data["objective"] = objective;
-    ctx->saved_data["normalize"] = normalize;
-    ctx->saved_data["method"] = method;
-    ctx->saved_data["chunk"] = chunk;
-    ctx->saved_data["sweeps"] = sweeps;
-    ctx->saved_data["tolerance"] = tolerance;
-    ctx->set_materialize_grads(false);
-    ctx->save_for_backward({q, k, v, gamma, OrUndefined(mu), state, OrUndefined(cu_seqlens), kept});
-    return {y, state_out};
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    TORCH_CHECK(!at::GradMode::is_enabled(),
-                "[scan] has first derivatives only; call backward without create_graph=True");
-    const auto saved = ctx->get_saved_variables();
-    const Tensor &v = saved[2], &state = saved[5];
-    const OptionalTensor mu = IfDefined(saved[4]);
-    const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_symint(v.sym_sizes(), state.options());
-    auto& data = ctx->saved_data;
-    static const auto op = ChunkOperator<ChunkBackwardSignature>("lattice::_chunk_backward");
-    const auto [dq, dk, dv, dgamma, dmu, dstate] = op.call(
-        data["objective"].toStringRef(), data["normalize"].toStringRef(), data["method"].toStringRef(),
-        data["chunk"].toInt(), data["sweeps"].toInt(), data["tolerance"].toOptional<double>(), saved[0],
-        saved[1], v, saved[3], mu, state, IfDefined(saved[6]), saved[7], dy, IfDefined(grads[1]));
-    const Tensor none;
-    return {none,   none, none, none, none, none, dq, dk, dv, dgamma, mu.has_value() ? dmu : none,
-            dstate, none};
-  }
-};
+ChunkGrads CallChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+                             const OptionalTensor& dstate_out) {
+  static const auto op = Operator<ChunkBackwardSignature>("lattice::_chunk_backward");
+  return op.call(LATTICE_CHUNK_ARGUMENTS, kept, dy, dstate_out);
+}
 
 std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
-  const auto wants = [](const Tensor& x) { return x.requires_grad(); };
-  const bool any =
-      wants(q) || wants(k) || wants(v) || wants(gamma) || (mu.has_value() && wants(*mu)) || wants(state);
-  RequireNoTangents("[scan]", (LATTICE_CHUNK_INPUTS).Differentiable());
-  if (!at::GradMode::is_enabled() || !any) {
+  const variable_list inputs = (LATTICE_CHUNK_INPUTS).Differentiable();
+  RequireNoTangents("[scan]", inputs);
+  const bool keep = WantsGradient(inputs);
+  const auto [y, state_out, kept] = [&] {
     at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
-    return {y, state_out};
+    return CallChunkForward(LATTICE_CHUNK_ARGUMENTS, keep);
+  }();
+  if (!keep) return {y, state_out};
+  const auto backward = [objective = objective, normalize = normalize, method = method, chunk, sweeps,
+                         tolerance](const variable_list& x, const variable_list& grads) -> variable_list {
+    const Tensor &v_in = x[2], &state_in = x[3];
+    const Tensor dy = grads[0].defined() ? grads[0] : at::zeros_symint(v_in.sym_sizes(), state_in.options());
+    const auto [dq, dk, dv, dgamma, dmu, dstate] =
+        CallChunkBackward(objective, normalize, method, chunk, sweeps, tolerance, x[0], x[1], v_in, x[4],
+                          IfDefined(x[5]), state_in, IfDefined(x[7]), x[8], dy, IfDefined(grads[1]));
+    return {dq, dk, dv, dstate, dgamma, x[5].defined() ? dmu : Tensor(), Tensor()};
+  };
+  variable_list saved = inputs;
+  saved.insert(saved.end(), {OrUndefined(cu_seqlens), kept});
+  RecordGradient("LatticeChunkScanBackward", inputs, {y, state_out}, saved, backward);
+  return {y, state_out};
+}
+
+ChunkGrads BackwardAutograd(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+                            const OptionalTensor& dstate_out) {
+  const ChunkGrads grads = [&] {
+    at::AutoDispatchBelowADInplaceOrView below;
+    return CallChunkBackward(LATTICE_CHUNK_ARGUMENTS, kept, dy, dstate_out);
+  }();
+  variable_list inputs = (LATTICE_CHUNK_INPUTS).Differentiable();
+  inputs.insert(inputs.end(), {dy, OrUndefined(dstate_out)});
+  if (WantsGradient(inputs)) {
+    const auto& [dq, dk, dv, dgamma, dmu, dstate] = grads;
+    RefuseGradient("[scan]", inputs, {dq, dk, dv, dgamma, dmu, dstate});
   }
-  auto out = ChunkFunction::apply(LATTICE_CHUNK_ARGUMENTS);
-  return {out[0], out[1]};
+  return grads;
 }
 
 std::tuple<Tensor, Tensor> ScanForward(LATTICE_CHUNK_PARAMETERS) {
@@ -165,6 +155,7 @@ ChunkResult ChunkForward(LATTICE_CHUNK_PARAMETERS, bool kernels, bool keep) {
   const Inputs in = LATTICE_CHUNK_INPUTS;
   CheckShapes(MemoryOf(form), in);
   CheckOneType(in);
+  CheckStart(MemoryOf(form), in);
   TORCH_CHECK_VALUE(kernels == UsesKernels(form, q.device()), "[scan] kernels is ", kernels,
                     ", which does not fit the form and the device ", q.device(), "; call lattice.scan");
   if (kernels) return ChunkKernelsForward(form, in, keep);
@@ -216,7 +207,7 @@ std::tuple<Tensor, Tensor> ChunkScan(const ChunkForm& form, const Inputs& in) {
   TORCH_CHECK_VALUE(!in.gates[kernels::kLamGate].has_value(), "[scan] lam was given, but ", form.Method(),
                     " has no shrinkage; use method 'exact' or leave lam out");
   CheckTypes(MemoryOf(form), in);
-  static const auto op = ChunkOperator<ScanSignature>("lattice::_chunk_scan");
+  static const auto op = Operator<ScanSignature>("lattice::_chunk_scan");
   const Inputs x = in.Widened();
   auto [y, state] = op.call(std::string(Name(form.objective)), std::string(Name(form.normalize)),
                             form.Method(), form.chunk, form.sweeps, form.tolerance, x.q, x.k, x.v,
@@ -244,7 +235,10 @@ TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) {
   m.impl("_chunk_forward", ChunkForward);
   m.impl("_chunk_backward", ChunkBackward);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_chunk_scan", ScanAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_chunk_scan", ScanAutograd);
+  m.impl("_chunk_backward", BackwardAutograd);
+}
 TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_chunk_forward", MetaForward);
   m.impl("_chunk_backward", MetaBackward);

@@ -1,6 +1,7 @@
 #include "ops/inputs.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 
 #include <algorithm>
@@ -242,6 +243,24 @@ Inputs Inputs::Widened() const {
 void CheckTypes(const Memory& memory, const Inputs& in) { TypeChecker(memory, in).Run(); }
 void CheckShapes(const Memory& memory, const Inputs& in) { ShapeChecker(memory, in).Run(); }
 
+void CheckStart(const Memory& memory, const Inputs& in) {
+  const int shrink = memory.FindGate(GateRole::kShrink);
+  const bool shrinks = shrink >= 0 && in.gates[static_cast<size_t>(shrink)].has_value();
+  if (memory.zeros != kernels::ZeroStart::kInvalid || shrinks || !in.state.device().is_cpu()) return;
+  const at::Tensor state = in.state.contiguous();
+  const int64_t heads = state.size(0) * state.size(1), size = state.numel() / heads;
+  AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_check_start", [&] {
+    const scalar_t* data = state.const_data_ptr<scalar_t>();
+    for (int64_t head = 0; head < heads; ++head, data += size) {
+      const bool starts = std::any_of(data, data + size, [](scalar_t x) { return x != 0; });
+      TORCH_CHECK_VALUE(
+          starts, OperatorName(memory), " state is all zeros in head ", head % state.size(1), " of sequence ",
+          head / state.size(1), ", but ", memory.name,
+          " has no valid zero state: a slot needs a direction; pass for example random unit slots");
+    }
+  });
+}
+
 bool HasValues(const at::Tensor& x) { return !x.is_meta() && !at::isTensorSubclassLike(x); }
 
 std::vector<int64_t> SequenceStarts(const std::string& op, const at::Tensor& cu_seqlens, int64_t T) {
@@ -265,7 +284,7 @@ void RequireNoTangents(const std::string& op, at::TensorList tensors) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         !x.defined() || !x._fw_grad(/*level=*/0).defined(), op,
         " has no forward-mode derivatives (torch.func.jvp, jacfwd, forward_ad); use reverse "
-        "mode: backward or torch.autograd.grad");
+        "mode: backward, torch.autograd.grad, torch.func.vjp or jacrev");
   }
 }
 

@@ -42,11 +42,13 @@ std::vector<OptionalTensor> GatesByName(const kernels::Memory& memory,
                                         std::initializer_list<std::pair<const char*, OptionalTensor>> named);
 
 // The checks of a call, each made once. They throw c10::Error with the operator's name, the argument, what
-// was expected, what was got and what to do, and never look at data. Types and devices: before anything is
-// converted.
+// was expected, what was got and what to do. Types and devices: before anything is converted.
 void CheckTypes(const kernels::Memory& memory, const Inputs& in);
 // Shapes (symbolic sizes welcome) and which gates there are: where memory is about to be read, or would be.
 void CheckShapes(const kernels::Memory& memory, const Inputs& in);
+// The one check that looks at data: that no head starts from zeros where the memory has no such start (what
+// shrinkage has emptied may go on). For CPU tensors; reads a head as far as its first number that is not 0.
+void CheckStart(const kernels::Memory& memory, const Inputs& in);
 
 // The values of cu_seqlens, int32 or int64 on any device, read on the host. Throws c10::Error that begins
 // with `op` unless they go from 0 to T and never fall, and where there are no values to read (meta and fake

@@ -1,14 +1,12 @@
-// Schemas, autograd and the public entry points.
+// Schemas and the public entry points.
 //
-// A call takes this way: Run checks types and widens them; _recurrence is where autograd comes in; _forward
-// (recurrence_cpu.cc, or recurrence_meta.cc without data) checks shapes and computes.
+// A call takes this way: Run checks types and widens them; _recurrence (recurrence_autograd.cc) is where
+// autograd comes in; _forward (recurrence_cpu.cc, or recurrence_meta.cc without data) checks shapes and
+// computes. python/lattice/_vmap.py has the rules of torch.vmap for the three.
 #include "ops/recurrence.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
-
-#include <algorithm>
 
 #include "kernels/isa.h"
 #include "kernels/registry.h"
@@ -19,98 +17,7 @@ namespace lattice {
 namespace {
 
 using kernels::Memory;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using Result = std::tuple<at::Tensor, at::Tensor>;
-
-template <class Signature>
-auto Operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
-
-ForwardResult CallForward(const Call& call, bool keep) {
-  static const auto op = Operator<ForwardSignature>("lattice::_forward");
-  return call.Through(op, keep);
-}
-
-// The inputs from the tensors that there are, in the order of Inputs::Differentiable; bit i of `given` says
-// whether gate i is among them. A custom function looks into no lists with gaps.
-Inputs FromPresent(at::TensorList tensors, int64_t given, size_t gates, const at::Tensor& cu_seqlens) {
-  Inputs in{tensors[0], tensors[1], tensors[2], std::vector<OptionalTensor>(gates), tensors[3], {}};
-  size_t next = 4;
-  for (size_t i = 0; i < gates; ++i) {
-    if ((given >> i & 1) != 0) in.gates[i] = tensors[next++];
-  }
-  if (cu_seqlens.defined()) in.cu_seqlens = cu_seqlens;
-  return in;
-}
-
-class Recurrence : public torch::autograd::Function<Recurrence> {
- public:
-  static variable_list forward(AutogradContext* ctx, at::TensorList tensors, int64_t given,
-                               const std::string& name, const std::string& normalize,
-                               const OptionalTensor& cu_seqlens) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const Memory& memory = MemoryNamed(name);
-    const at::Tensor starts = cu_seqlens.value_or(at::Tensor());
-    const auto [y, state_out, kept] = CallForward(
-        {memory, normalize, FromPresent(tensors, given, memory.gates.size(), starts)}, /*keep=*/true);
-    ctx->saved_data["given"] = given;
-    ctx->saved_data["name"] = name;
-    ctx->saved_data["normalize"] = normalize;
-    ctx->set_materialize_grads(false);
-    variable_list saved = tensors.vec();
-    saved.insert(saved.end(), {starts, kept});
-    ctx->save_for_backward(saved);
-    return {y, state_out};
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    TORCH_CHECK(!at::GradMode::is_enabled(),
-                "[scan] has first derivatives only; call backward without create_graph=True");
-    const variable_list saved = ctx->get_saved_variables();
-    const size_t count = saved.size() - 2;
-    const int64_t given = ctx->saved_data["given"].toInt();
-    const Memory& memory = MemoryNamed(ctx->saved_data["name"].toStringRef());
-    const Call call(
-        memory, ctx->saved_data["normalize"].toStringRef(),
-        FromPresent(at::TensorList(saved.data(), count), given, memory.gates.size(), saved[count]));
-    const at::Tensor dy =
-        grads[0].defined() ? grads[0] : at::zeros_symint(call.in.v.sym_sizes(), call.in.state.options());
-    const OptionalTensor dstate_out = grads[1].defined() ? OptionalTensor(grads[1]) : std::nullopt;
-    static const auto op = Operator<BackwardSignature>("lattice::_backward");
-    const auto [dq, dk, dv, dstate, dgates] = call.Through(op, saved[count + 1], dy, dstate_out);
-    variable_list out = {dq, dk, dv, dstate};
-    for (size_t i = 0; i < dgates.size(); ++i) {
-      if ((given >> i & 1) != 0) out.push_back(dgates[i]);
-    }
-    out.resize(count + 4);  // nothing for the other arguments of forward
-    return out;
-  }
-};
-
-Result RecurrenceAutograd(LATTICE_RECURRENCE_PARAMETERS) {
-  const Call call = LATTICE_RECURRENCE_CALL;
-  variable_list present = call.in.Differentiable();
-  std::erase_if(present, [](const at::Tensor& x) { return !x.defined(); });
-  RequireNoTangents(OperatorName(call.memory), present);
-  const bool any =
-      std::any_of(present.begin(), present.end(), [](const at::Tensor& x) { return x.requires_grad(); });
-  int64_t given = 0;
-  for (size_t i = 0; i < call.in.gates.size(); ++i) given |= int64_t{call.in.gates[i].has_value()} << i;
-  if (!at::GradMode::is_enabled() || !any) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, state_out, kept] = CallForward(call, /*keep=*/false);
-    return {y, state_out};
-  }
-  const variable_list out = Recurrence::apply(at::TensorList(present), given, name, normalize, cu_seqlens);
-  return {out[0], out[1]};
-}
-
-Result RecurrenceForward(LATTICE_RECURRENCE_PARAMETERS) {
-  auto [y, state_out, kept] = CallForward(LATTICE_RECURRENCE_CALL, /*keep=*/false);
-  return {y, state_out};
-}
 
 // Whether somebody computes the exact recurrence on that device: the CPU kernels, or what Python has registered
 // (python/lattice/triton/dispatch.py).
@@ -232,8 +139,5 @@ TORCH_LIBRARY(lattice, m) {
         ", Tensor kept, Tensor dy, Tensor? dstate_out) -> "
         "(Tensor dq, Tensor dk, Tensor dv, Tensor dstate, Tensor[] dgates)");
 }
-
-TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) { m.impl("_recurrence", RecurrenceForward); }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_recurrence", RecurrenceAutograd); }
 
 }  // namespace lattice

@@ -44,6 +44,7 @@ struct Prepared {
 ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep) {
   const Call call = LATTICE_RECURRENCE_CALL;
   CheckShapes(call.memory, call.in);
+  CheckStart(call.memory, call.in);
   const Prepared prepared(call);
   at::Tensor y = at::empty(v.sizes(), state.options());
   at::Tensor state_out = at::empty(state.sizes(), state.options());

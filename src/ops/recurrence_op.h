@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/inputs.h"
+#include "ops/operator.h"
 
 #define LATTICE_RECURRENCE_SCHEMA                                                            \
   "str memory, str normalize, Tensor q, Tensor k, Tensor v, Tensor?[] gates, Tensor state, " \
