@@ -4,11 +4,13 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "kernels/plugin.h"
 #include "model/checkpoint.h"
 #include "runtime/engine.h"
 #include "runtime/lattice.h"
@@ -64,9 +66,64 @@ struct lattice_session {
   std::shared_ptr<OpenModel> open;
   Session session;
   std::vector<float> logits;
+  std::vector<int32_t> recent;  // the last tokens read, for the repetition penalty
+
+  void Append(std::span<const int32_t> tokens) {
+    const auto now = open->engine.Append(session, tokens);
+    logits.assign(now.begin(), now.end());
+    constexpr size_t kRecent = 64;
+    recent.insert(recent.end(), tokens.end() - static_cast<std::ptrdiff_t>(std::min(kRecent, tokens.size())),
+                  tokens.end());
+    if (recent.size() > kRecent) recent.erase(recent.begin(), recent.end() - kRecent);
+  }
+
+  int32_t Sample(const lattice::runtime::SamplerOptions& options) const {
+    Check(!logits.empty(), "[sample] the session has no logits yet; append a token first");
+    // The model may know more ids than the tokenizer, for a round size.
+    const auto known = std::span(logits).first(static_cast<size_t>(open->tokenizer->vocab_size()));
+    const double uniform = lattice::Random(options.seed).Uniform(static_cast<uint64_t>(session.position()));
+    std::vector<float> scratch;
+    return lattice::runtime::Sample(lattice::runtime::Penalized(known, options, recent, scratch), options,
+                                    uniform);
+  }
 };
 
+struct lattice_snapshot {
+  lattice::runtime::Snapshot state;
+  std::vector<float> logits;
+  std::vector<int32_t> recent;
+};
+
+namespace {
+
+lattice::runtime::SamplerOptions Checked(const lattice_sampling& given) {
+  lattice::runtime::SamplerOptions options;
+  options.temperature = given.temperature;
+  options.top_k = given.top_k;
+  options.top_p = given.top_p;
+  options.min_p = given.min_p;
+  options.seed = given.seed;
+  if (given.repetition_penalty != 0) options.repetition_penalty = given.repetition_penalty;
+  lattice::runtime::CheckOptions(options);
+  return options;
+}
+
+void CopyOut(const std::string& from, char* text, size_t capacity, size_t* bytes) {
+  if (capacity > 0) CheckGiven(text, "text");
+  std::copy_n(from.begin(), std::min(capacity, from.size()), text);
+  *bytes = from.size();
+}
+
+}  // namespace
+
 const char* lattice_last_error() { return last_error.c_str(); }
+
+int lattice_load_memory(const char* path) {
+  return Guarded([&] {
+    CheckGiven(path, "path");
+    lattice::kernels::LoadMemory(path);
+  });
+}
 
 int lattice_model_open(const char* directory, int threads, lattice_model** out) {
   return Guarded([&] {
@@ -87,6 +144,10 @@ int32_t lattice_model_vocabulary(const lattice_model* model) {
   return static_cast<int32_t>(model->open->model->config().vocab_size);
 }
 
+int32_t lattice_model_end_of_text(const lattice_model* model) {
+  return model->open->tokenizer->special().eot;
+}
+
 int lattice_encode(const lattice_model* model, const char* text, size_t bytes, int32_t* tokens,
                    size_t capacity, size_t* count) {
   return Guarded([&] {
@@ -104,11 +165,22 @@ int lattice_decode(const lattice_model* model, int32_t token, char* text, size_t
   return Guarded([&] {
     CheckGiven(model, "model");
     CheckGiven(bytes, "bytes");
-    if (capacity > 0) CheckGiven(text, "text");
     std::string decoded;
     model->open->tokenizer->DecodeTo(token, false, decoded);
-    std::copy_n(decoded.begin(), std::min(capacity, decoded.size()), text);
-    *bytes = decoded.size();
+    CopyOut(decoded, text, capacity, bytes);
+  });
+}
+
+int lattice_decode_all(const lattice_model* model, const int32_t* tokens, size_t count, int at_start,
+                       char* text, size_t capacity, size_t* bytes) {
+  return Guarded([&] {
+    CheckGiven(model, "model");
+    CheckGiven(bytes, "bytes");
+    if (count > 0) CheckGiven(tokens, "tokens");
+    std::string decoded;
+    for (const int32_t token : std::span(tokens, count))
+      model->open->tokenizer->DecodeTo(token, at_start != 0 && decoded.empty(), decoded);
+    CopyOut(decoded, text, capacity, bytes);
   });
 }
 
@@ -116,7 +188,7 @@ int lattice_session_new(lattice_model* model, lattice_session** out) {
   return Guarded([&] {
     CheckGiven(model, "model");
     CheckGiven(out, "out");
-    *out = new lattice_session{model->open, Session(model->open->model), {}};
+    *out = new lattice_session{model->open, Session(model->open->model), {}, {}};
   });
 }
 
@@ -124,7 +196,7 @@ int lattice_session_fork(const lattice_session* session, lattice_session** out) 
   return Guarded([&] {
     CheckGiven(session, "session");
     CheckGiven(out, "out");
-    *out = new lattice_session{session->open, session->session.Fork(), session->logits};
+    *out = new lattice_session{session->open, session->session.Fork(), session->logits, session->recent};
   });
 }
 
@@ -136,8 +208,7 @@ int lattice_session_append(lattice_session* session, const int32_t* tokens, size
   return Guarded([&] {
     CheckGiven(session, "session");
     if (count > 0) CheckGiven(tokens, "tokens");
-    const auto logits = session->open->engine.Append(session->session, {tokens, count});
-    session->logits.assign(logits.begin(), logits.end());
+    session->Append({tokens, count});
   });
 }
 
@@ -150,21 +221,49 @@ int lattice_session_sample(const lattice_session* session, const lattice_samplin
     CheckGiven(session, "session");
     CheckGiven(options, "options");
     CheckGiven(token, "token");
-    Check(!session->logits.empty(), "[sample] the session has no logits yet; append a token first");
-    lattice::runtime::SamplerOptions sampler;
-    sampler.temperature = options->temperature;
-    sampler.top_k = options->top_k;
-    sampler.top_p = options->top_p;
-    sampler.min_p = options->min_p;
-    sampler.seed = options->seed;
-    lattice::runtime::CheckOptions(sampler);
-    // The model's vocabulary may be padded to a round size; only ids of the tokenizer may be sampled.
-    const auto known = static_cast<size_t>(session->open->tokenizer->vocab_size());
-    const double uniform =
-        lattice::Random(sampler.seed).Uniform(static_cast<uint64_t>(session->session.position()));
-    *token = lattice::runtime::Sample(std::span(session->logits).first(known), sampler, uniform);
+    *token = session->Sample(Checked(*options));
   });
 }
+
+int lattice_session_generate(lattice_session* session, const lattice_sampling* options, int32_t* tokens,
+                             size_t capacity, size_t* count) {
+  if (count != nullptr) *count = 0;
+  return Guarded([&] {
+    CheckGiven(session, "session");
+    CheckGiven(options, "options");
+    CheckGiven(count, "count");
+    if (capacity > 0) CheckGiven(tokens, "tokens");
+    const auto sampling = Checked(*options);
+    while (*count < capacity) {
+      const int32_t token = session->Sample(sampling);
+      if (token == session->open->tokenizer->special().eot) break;
+      session->Append({&token, 1});
+      tokens[(*count)++] = token;
+    }
+  });
+}
+
+int lattice_session_snapshot(const lattice_session* session, lattice_snapshot** out) {
+  return Guarded([&] {
+    CheckGiven(session, "session");
+    CheckGiven(out, "out");
+    *out = new lattice_snapshot{session->session.Checkpoint(), session->logits, session->recent};
+  });
+}
+
+int lattice_session_rewind(lattice_session* session, const lattice_snapshot* snapshot) {
+  return Guarded([&] {
+    CheckGiven(session, "session");
+    CheckGiven(snapshot, "snapshot");
+    session->session.Rewind(snapshot->state);
+    session->logits = snapshot->logits;
+    session->recent = snapshot->recent;
+  });
+}
+
+void lattice_snapshot_free(lattice_snapshot* snapshot) { delete snapshot; }
+
+int64_t lattice_snapshot_position(const lattice_snapshot* snapshot) { return snapshot->state.position(); }
 
 int lattice_session_save(const lattice_session* session, const char* path) {
   return Guarded([&] {
@@ -180,5 +279,6 @@ int lattice_session_load(lattice_session* session, const char* path) {
     CheckGiven(path, "path");
     session->session = Session::Load(session->open->model, path);
     session->logits.clear();
+    session->recent.clear();
   });
 }

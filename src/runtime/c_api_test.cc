@@ -74,7 +74,7 @@ TEST_F(CInterface, EncodesAndDecodes) {
 TEST_F(CInterface, ForksSamplesSavesAndLoads) {
   const std::vector<int32_t> tokens = TestTokens(5);
   ASSERT_EQ(lattice_session_append(session_, tokens.data(), 5), LATTICE_OK);
-  const lattice_sampling sampling = {1.0, 0, 1.0, 0, 7};
+  const lattice_sampling sampling = {1.0, 0, 1.0, 0, 7, 0};
   int32_t first = -1, second = -1;
   ASSERT_EQ(lattice_session_sample(session_, &sampling, &first), LATTICE_OK);
   ASSERT_EQ(lattice_session_sample(session_, &sampling, &second), LATTICE_OK);
@@ -97,6 +97,33 @@ TEST_F(CInterface, ForksSamplesSavesAndLoads) {
   lattice_session_free(fork);
 }
 
+TEST_F(CInterface, GeneratesTheSameTextInOneCallOrMany) {
+  const std::vector<int32_t> tokens = TestTokens(5);
+  ASSERT_EQ(lattice_session_append(session_, tokens.data(), 5), LATTICE_OK);
+  lattice_snapshot* start = nullptr;
+  ASSERT_EQ(lattice_session_snapshot(session_, &start), LATTICE_OK);
+  EXPECT_EQ(lattice_snapshot_position(start), 5);
+  const lattice_sampling sampling = {1.0, 0, 1.0, 0, 7, 1.3};
+  const auto generate = [&](size_t most) {
+    std::vector<int32_t> made(most);
+    size_t count = 0;
+    EXPECT_EQ(lattice_session_generate(session_, &sampling, made.data(), most, &count), LATTICE_OK);
+    made.resize(count);
+    return made;
+  };
+  const std::vector<int32_t> whole = generate(12);
+  const std::vector<float> logits = Logits();
+  EXPECT_EQ(lattice_session_position(session_), 5 + static_cast<int64_t>(whole.size()));
+  ASSERT_EQ(lattice_session_rewind(session_, start), LATTICE_OK);
+  lattice_snapshot_free(start);
+  std::vector<int32_t> pieces;
+  for (const size_t most : {1, 4, 7}) {
+    for (const int32_t token : generate(most)) pieces.push_back(token);
+  }
+  EXPECT_EQ(pieces, whole);
+  EXPECT_EQ(Logits(), logits);
+}
+
 TEST_F(CInterface, SaysWhatIsWrong) {
   const auto message = [](int code) {
     return code == LATTICE_ERROR ? std::string(lattice_last_error()) : "no error";
@@ -111,14 +138,22 @@ TEST_F(CInterface, SaysWhatIsWrong) {
   const int32_t outside = 260;
   EXPECT_TRUE(io::Says(message(lattice_session_append(session_, &outside, 1)), {"outside the vocabulary"}));
   int32_t token = 1;
-  const lattice_sampling cold = {-1.0, 0, 1.0, 0, 0};
+  const lattice_sampling cold = {-1.0, 0, 1.0, 0, 0, 0};
   EXPECT_TRUE(io::Says(message(lattice_session_sample(session_, &cold, &token)), {"append a token first"}));
   ASSERT_EQ(lattice_session_append(session_, &token, 1), LATTICE_OK);
   EXPECT_TRUE(io::Says(message(lattice_session_sample(session_, &cold, &token)), {"temperature"}));
   EXPECT_NE(message(lattice_session_load(session_, "/nonexistent")), "no error");
   EXPECT_EQ(lattice_session_position(session_), 1) << "a failed call changes nothing";
+  size_t count = 1;
+  EXPECT_TRUE(
+      io::Says(message(lattice_session_generate(session_, &cold, &token, 1, &count)), {"temperature"}));
+  EXPECT_EQ(count, 0u);
+  EXPECT_TRUE(io::Says(message(lattice_session_rewind(session_, nullptr)), {"snapshot is NULL"}));
+  EXPECT_TRUE(io::Says(message(lattice_load_memory("/nonexistent.so")), {"/nonexistent.so"}));
+  EXPECT_EQ(lattice_session_position(session_), 1) << "a failed call changes nothing";
   lattice_model_free(nullptr);
   lattice_session_free(nullptr);
+  lattice_snapshot_free(nullptr);
 }
 
 }  // namespace

@@ -121,6 +121,19 @@ int32_t Sample(std::span<const float> logits, const SamplerOptions& options, dou
   return ranking.Id(count - 1);
 }
 
+std::span<const float> Penalized(std::span<const float> logits, const SamplerOptions& options,
+                                 std::span<const int32_t> recent, std::vector<float>& scratch) {
+  if (options.repetition_penalty == 1) return logits;
+  scratch.assign(logits.begin(), logits.end());
+  for (const int32_t id : std::set<int32_t>(recent.begin(), recent.end())) {
+    if (id < 0 || static_cast<size_t>(id) >= scratch.size()) continue;
+    float& logit = scratch[static_cast<size_t>(id)];
+    const auto penalty = static_cast<float>(options.repetition_penalty);
+    logit = logit > 0 ? logit / penalty : logit * penalty;
+  }
+  return scratch;
+}
+
 double LogProb(std::span<const float> logits, int32_t id) {
   Check(id >= 0 && static_cast<size_t>(id) < logits.size(), "[generate] there is no token ", id);
   return logits[static_cast<size_t>(id)] - LogOfSum(logits);
@@ -149,16 +162,7 @@ void Sampler::Accept(std::span<const int32_t> ids) {
 }
 
 int32_t Sampler::Next(std::span<const float> logits) {
-  if (options_.repetition_penalty != 1) {
-    penalized_.assign(logits.begin(), logits.end());
-    for (const int32_t id : std::set<int32_t>(recent_.begin(), recent_.end())) {
-      if (id < 0 || static_cast<size_t>(id) >= penalized_.size()) continue;
-      float& logit = penalized_[static_cast<size_t>(id)];
-      const auto penalty = static_cast<float>(options_.repetition_penalty);
-      logit = logit > 0 ? logit / penalty : logit * penalty;
-    }
-    logits = penalized_;
-  }
+  logits = Penalized(logits, options_, recent_, penalized_);
   const int32_t id = Sample(logits, options_, random_.Uniform(drawn_++));
   Accept({&id, 1});
   return id;

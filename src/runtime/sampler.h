@@ -27,6 +27,11 @@ void CheckOptions(const SamplerOptions& options);
 // logits are ranked by id. Does not apply the repetition penalty. Throws Error when a logit is NaN.
 int32_t Sample(std::span<const float> logits, const SamplerOptions& options, double uniform);
 
+// The logits after the repetition penalty for the ids in `recent`: `logits` itself where there is none, else
+// `scratch`.
+std::span<const float> Penalized(std::span<const float> logits, const SamplerOptions& options,
+                                 std::span<const int32_t> recent, std::vector<float>& scratch);
+
 struct TokenLogProb {
   int32_t id = 0;
   double logprob = 0;  // natural logarithm of the model's probability, before temperature and truncation
