@@ -42,18 +42,35 @@ lattice_install(runtime model config.h tensors.h)
 lattice_install(runtime text tokenizer.h)
 lattice_install(runtime runtime engine.h generator.h lattice.h model.h prefix_cache.h sampler.h session.h state.h step_figures.h weights.h)
 lattice_export(runtime)
+install(TARGETS lattice_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET lattice_ops)
   lattice_install(ops ops recurrence.h)
   lattice_export(ops)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/LatticeTorch.cmake DESTINATION ${lattice_package_dir})
-  # For the wheel (pyproject.toml): the library where python/lattice/_library.py looks for it.
-  install(TARGETS lattice_ops LIBRARY DESTINATION lattice/lib COMPONENT python EXCLUDE_FROM_ALL)
 endif()
 
 # The program that runs models, and the configurations where it looks for them (src/io/project_files.h).
 install(TARGETS lattice_run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/lattice FILES_MATCHING PATTERN *.toml
         PATTERN reproduce EXCLUDE)
+
+# The wheel (pyproject.toml): libraries where python/lattice/_library.py looks for them, programs and configurations
+# beside them. torch is in the neighbouring directory; a process of Python has it loaded already.
+function(lattice_install_for_python)
+  install(TARGETS lattice_c LIBRARY DESTINATION lattice/lib COMPONENT python EXCLUDE_FROM_ALL)
+  install(TARGETS lattice_run RUNTIME DESTINATION lattice/bin COMPONENT python EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION lattice/share/lattice COMPONENT python EXCLUDE_FROM_ALL
+          FILES_MATCHING PATTERN *.toml PATTERN reproduce EXCLUDE)
+  if(NOT LATTICE_TORCH)
+    return()
+  endif()
+  set_target_properties(lattice_ops PROPERTIES INSTALL_RPATH "$ORIGIN/../../torch/lib")
+  set_target_properties(lattice_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;$ORIGIN/../../torch/lib")
+  install(TARGETS lattice_ops LIBRARY DESTINATION lattice/lib COMPONENT python EXCLUDE_FROM_ALL)
+  install(FILES ${LATTICE_TORCH_NOTE} DESTINATION lattice/lib COMPONENT python EXCLUDE_FROM_ALL)
+  install(TARGETS lattice_cli RUNTIME DESTINATION lattice/bin COMPONENT python EXCLUDE_FROM_ALL)
+endfunction()
+lattice_install_for_python()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/latticeConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/latticeConfig.cmake INSTALL_DESTINATION ${lattice_package_dir})

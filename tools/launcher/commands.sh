@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--cuda-wheel]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--cuda-wheel] [--wheel]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -56,13 +56,14 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
   --tsan    the same under ThreadSanitizer
   --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
             GPU or a CUDA toolkit
+  --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
 Example: ./lattice test --asan --tsan" "$@"
   local suites=() suite failed=() began=$SECONDS
   for suite in "$@"; do
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --cuda-wheel) suites+=("${suite#--}") ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan and --cuda-wheel" ;;
+      --python | --fuzz | --asan | --tsan | --cuda-wheel | --wheel) suites+=("${suite#--}") ;;
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --cuda-wheel and --wheel" ;;
     esac
   done
   ((${#suites[@]})) || suites=(release python fuzz)
@@ -90,6 +91,11 @@ run_suite() {
   if [[ $1 == cuda-wheel ]]; then
     prepare release
     build_with_cuda_wheel
+    return
+  fi
+  if [[ $1 == wheel ]]; then
+    prepare release
+    "$PYTHON" "$ROOT/tools/wheel/check.py"
     return
   fi
   local target=all

@@ -3,7 +3,7 @@
 
 lint() {
   usage_if_asked "Usage: ./lattice lint [--quick] [FILE.cc...]
-Checks layers, links and file names in documents (tools/lint), the format of C++, the shell scripts, Python (ruff) and,
+Checks layers, links and file names in documents (tools/lint), the format of C++, the shell scripts, Python (ruff, mypy) and,
 unless --quick is given, C++ by clang-tidy, all of it or the files named. Installs the tools that are missing.
 Example: ./lattice lint src/io/json.cc" "$@"
   local quick=0 files=() argument failed=()
@@ -19,7 +19,7 @@ Example: ./lattice lint src/io/json.cc" "$@"
   linter tree "$PYTHON" tools/lint/check_tree.py
   provide clang-format clang-format "the format of C++" && linter clang-format "$ROOT/lattice" format --check
   provide shellcheck shellcheck "shell scripts" && linter shellcheck shellcheck -x lattice tools/git/pre-commit
-  provide_ruff && linter ruff "$PYTHON" -m ruff check --quiet .
+  provide_python_linters && linter ruff "$PYTHON" -m ruff check --quiet . && linter mypy "$PYTHON" -m mypy
   if ((!quick)) && provide clang-tidy-14 clang-tidy-14 "C++ by clang-tidy"; then linter clang-tidy tidy "${files[@]}"; fi
   ((${#failed[@]} == 0)) || die "lint found something: ${failed[*]}"
   say "lint: nothing found"
@@ -31,8 +31,8 @@ linter() {
   "${@:2}" || failed+=("$1")
 }
 
-provide_ruff() {
-  "$PYTHON" -m ruff --version >/dev/null 2>&1 || locked logged "installing ruff into .venv" pip_install "$ROOT/requirements-lint.txt"
+provide_python_linters() {
+  "$PYTHON" -c 'import mypy, ruff' 2>/dev/null || locked logged "installing ruff and mypy into .venv" pip_install "$ROOT/requirements-lint.txt"
 }
 
 # clang-tidy wants the command of every single file: a configuration without unity builds and precompiled headers.
