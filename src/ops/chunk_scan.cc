@@ -83,7 +83,6 @@ ChunkResult CallChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
   return op.call(LATTICE_CHUNK_ARGUMENTS, UsesKernels(LATTICE_CHUNK_FORM, q.device()), keep);
 }
 
-OptionalTensor IfDefined(const Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
 Tensor OrUndefined(const OptionalTensor& x) { return x.has_value() ? *x : Tensor(); }
 
 ChunkGrads CallChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,

@@ -17,6 +17,10 @@ namespace lattice {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
+inline OptionalTensor IfDefined(const at::Tensor& x) {
+  return x.defined() ? OptionalTensor(x) : std::nullopt;
+}
+
 // Gates in the order of a memory's description; those that are left out have no value.
 using GateList = c10::List<std::optional<at::Tensor>>;
 

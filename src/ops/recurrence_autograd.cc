@@ -24,8 +24,6 @@ BackwardResult CallBackward(const Call& call, const at::Tensor& kept, const at::
   return call.Through(op, kept, dy, dstate_out);
 }
 
-OptionalTensor IfDefined(const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
-
 // The call of what Inputs::Differentiable gave, with cu_seqlens behind it.
 Inputs FromSaved(const variable_list& saved, size_t gates) {
   Inputs in{saved[0], saved[1], saved[2], std::vector<OptionalTensor>(gates), saved[3], {}};
