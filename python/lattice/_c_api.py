@@ -23,7 +23,7 @@ _OUT = POINTER(c_void_p)
 _TOKENS, _SIZE = POINTER(c_int32), POINTER(c_size_t)
 
 # Functions that return a code, LATTICE_OK or LATTICE_ERROR, and their arguments.
-_CHECKED = {
+_CHECKED: dict[str, list[Any]] = {
     "load_memory": [c_char_p],
     "model_open": [c_char_p, c_int, _OUT],
     "encode": [c_void_p, c_char_p, c_size_t, _TOKENS, c_size_t, _SIZE],

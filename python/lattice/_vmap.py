@@ -27,7 +27,8 @@ def _each(op, info, in_dims, *args):
 
 
 def _stacked(calls) -> tuple[Any, Any]:
-    out, dims = [], []
+    out: list[Any] = []
+    dims: list[Any] = []
     for parts in zip(*calls):
         if isinstance(parts[0], Tensor):
             out.append(torch.stack(parts))

@@ -77,8 +77,11 @@ struct lattice_session {
     if (recent.size() > kRecent) recent.erase(recent.begin(), recent.end() - kRecent);
   }
 
-  int32_t Sample(const lattice::runtime::SamplerOptions& options) const {
+  void RequireLogits() const {
     Check(!logits.empty(), "[sample] the session has no logits yet; append a token first");
+  }
+
+  int32_t Sample(const lattice::runtime::SamplerOptions& options) const {
     // The model may know more ids than the tokenizer, for a round size.
     const auto known = std::span(logits).first(static_cast<size_t>(open->tokenizer->vocab_size()));
     const double uniform = lattice::Random(options.seed).Uniform(static_cast<uint64_t>(session.position()));
@@ -221,6 +224,7 @@ int lattice_session_sample(const lattice_session* session, const lattice_samplin
     CheckGiven(session, "session");
     CheckGiven(options, "options");
     CheckGiven(token, "token");
+    session->RequireLogits();
     *token = session->Sample(Checked(*options));
   });
 }
@@ -233,6 +237,7 @@ int lattice_session_generate(lattice_session* session, const lattice_sampling* o
     CheckGiven(options, "options");
     CheckGiven(count, "count");
     if (capacity > 0) CheckGiven(tokens, "tokens");
+    session->RequireLogits();
     const auto sampling = Checked(*options);
     while (*count < capacity) {
       const int32_t token = session->Sample(sampling);
