@@ -3,6 +3,7 @@
     ./lattice bench train                      110m, T=512, float32 and (where the CPU has it) bf16
     ./lattice bench train --seq-len 4096 --peers compiled
     ./lattice bench train --peers none --mixers lattice_dec,deltanet --json out.json
+    ./lattice bench train --peers none --python        a step of lattice.nn beside the C++ model's
 
 The fraction is tokens/s over what the measured GEMM rate allows at 6 operations a parameter and token.
 """
@@ -44,6 +45,19 @@ def peer(args, shape, precision, compiled, reference):
                 gemm_gflops=reference["gemm_gflops"], peak_gib=row["peak_gib"])
 
 
+def in_python(args, mixer, precision, reference):
+    """The same model and step from Python, with its time as a multiple of the C++ model's."""
+    job = dict(config=str(args.config), mixer=mixer, precision=precision, tokens=args.tokens, length=args.seq_len,
+               steps=args.steps, recompute=args.recompute)
+    row = run_child(Path(__file__).with_name("python_step.py"), job, threads=args.threads, timeout=1500)
+    name = f"{mixer}, lattice.nn"
+    if "error" in row:
+        return dict(mixer=name, precision=precision, error=row["error"])
+    rate = row["tokens_per_s"]
+    return dict(mixer=name, precision=precision, tokens_per_s=rate, fraction=rate / reference["bound_tokens_per_s"],
+                gemm_gflops=reference["gemm_gflops"], peak_gib=row["peak_gib"], times_cpp=reference["tokens_per_s"] / rate)
+
+
 def shape_of(config):
     model = figures_of([str(STEP.with_name("lattice-run")), "inspect", "--config", str(config), "--json"])["model"]
     hidden = model["hidden"] or -(-8 * model["width"] // 48) * 16
@@ -68,6 +82,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--recompute", action="store_true", help="compute activations twice instead of keeping them")
     parser.add_argument("--peers", default="eager,compiled", help="eager, compiled, none")
+    parser.add_argument("--python", action="store_true", help="also a step of lattice.nn, beside the C++ model's")
     parser.add_argument("--json", help="write the rows to this file, - for standard output")
     args = parser.parse_args()
 
@@ -75,6 +90,8 @@ def main():
     for precision in args.precisions.split(","):
         subjects = [ours(args, mixer, precision) for mixer in args.mixers.split(",")]
         rows += subjects
+        if args.python:
+            rows += [in_python(args, row["mixer"], precision, row) for row in subjects]
         for name in [p for p in args.peers.split(",") if p != "none"]:
             rows.append(peer(args, shape_of(args.config), precision, name == "compiled", subjects[0]))
     if args.json == "-":
@@ -86,7 +103,8 @@ def main():
             print(f"{row['mixer']:28} {row['precision']:9} failed: {row['error']}")
             continue
         print(f"{row['mixer']:28} {row['precision']:9} {row['tokens_per_s']:9.1f} {row['gemm_gflops']:7.0f} "
-              f"{row['fraction']:13.3f} {row['peak_gib']:8.2f}")
+              f"{row['fraction']:13.3f} {row['peak_gib']:8.2f}"
+              + (f"   {row['times_cpp']:.3f} x the time of C++" if "times_cpp" in row else ""))
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
 

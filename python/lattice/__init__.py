@@ -13,6 +13,7 @@
 otherwise the first use of an operator does, or `import lattice.ops`, which registers torch.ops.lattice.*.
 """
 
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    """Operators, and parts of the package, are loaded when they are first used."""
+    if name in ("nn", "runtime"):
+        return importlib.import_module(f"lattice.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'lattice' has no attribute {name!r}")
     from lattice import ops

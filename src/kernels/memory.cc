@@ -10,6 +10,10 @@ namespace {
 constexpr std::string_view kObjectives[] = {"dec", "enc", "sim"};
 constexpr std::string_view kNormalize[] = {"token", "chunk", "none"};
 constexpr std::string_view kRoles[] = {"write", "forget", "shrink", "other"};
+constexpr std::string_view kForms[] = {"none", "sigmoid", "decay", "slot_sigmoid", "linear"};
+
+// A logarithm that stands for 0, and its negative for infinity, where a rule takes the gate's exponential or sigmoid.
+constexpr double kLogOfZero = -1e30;
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> Named(const std::string_view (&words)[kCount], std::string_view word) {
@@ -20,6 +24,20 @@ std::optional<Enum> Named(const std::string_view (&words)[kCount], std::string_v
 }
 
 }  // namespace
+
+double IdleValue(const GateInfo& gate) {
+  const bool logarithm = gate.form == GateForm::kLinear;
+  switch (gate.role) {
+    case GateRole::kWrite:
+      return logarithm ? kLogOfZero : 0;
+    case GateRole::kForget:
+      return logarithm ? -kLogOfZero : 1;
+    case GateRole::kShrink:
+    case GateRole::kOther:
+      return 0;
+  }
+  return 0;
+}
 
 int MemoryInfo::FindGate(GateRole role) const {
   for (size_t i = 0; i < gates.size(); ++i) {
@@ -38,6 +56,7 @@ int MemoryInfo::FindGate(std::string_view gate) const {
 std::string_view Name(Objective objective) { return kObjectives[static_cast<size_t>(objective)]; }
 std::string_view Name(Normalize normalize) { return kNormalize[static_cast<size_t>(normalize)]; }
 std::string_view Name(GateRole role) { return kRoles[static_cast<size_t>(role)]; }
+std::string_view Name(GateForm form) { return kForms[static_cast<size_t>(form)]; }
 std::optional<Objective> ObjectiveNamed(std::string_view word) { return Named<Objective>(kObjectives, word); }
 std::optional<Normalize> NormalizeNamed(std::string_view word) { return Named<Normalize>(kNormalize, word); }
 

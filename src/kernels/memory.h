@@ -41,6 +41,10 @@ struct GateInfo {
   double bias = 0;        // initial bias of a gate of role kOther
 };
 
+// The value of a gate at a token that leaves the state as it is, given a key and a value of zero: nothing is
+// written and nothing forgotten. Padding has it.
+double IdleValue(const GateInfo& gate);
+
 // The vector h that a step writes, up to its sign; novelty is measured with it.
 enum class Target {
   kValue,           // v
@@ -112,6 +116,7 @@ struct Memory : MemoryInfo {
 std::string_view Name(Objective objective);
 std::string_view Name(Normalize normalize);
 std::string_view Name(GateRole role);
+std::string_view Name(GateForm form);
 std::optional<Objective> ObjectiveNamed(std::string_view word);
 std::optional<Normalize> NormalizeNamed(std::string_view word);
 

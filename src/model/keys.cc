@@ -1,9 +1,11 @@
 // The table of all configuration keys: section, name, type, limits, member and help, one line each.
 #include "model/keys.h"
 
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
+#include "base/error.h"
 #include "kernels/registry.h"
 
 namespace lattice::model {
@@ -203,9 +205,24 @@ constexpr Key kKeys[] = {
     Option<&Data::shuffle>("shuffle", "visit the training data in random order"),
 };
 
+template <typename E>
+E Named(std::string_view what, std::string_view word) {
+  std::string choices;
+  for (size_t i = 0; i < std::size(Words<E>::kList); ++i) {
+    if (Words<E>::kList[i] == word) return static_cast<E>(i);
+    choices += StrCat(i == 0 ? "" : ", ", Words<E>::kList[i]);
+  }
+  Fail("[config] ", what, " is \"", word, "\"; the choices are: ", choices);
+}
+
 constexpr std::string_view kSections[] = {"model", "train", "data"};
 
 }  // namespace
+
+VectorNorm VectorNormNamed(std::string_view word) {
+  return Named<VectorNorm>("a normalisation of vectors", word);
+}
+Activation ActivationNamed(std::string_view word) { return Named<Activation>("an activation", word); }
 
 std::span<const Key> Keys() { return kKeys; }
 std::span<const std::string_view> Sections() { return kSections; }

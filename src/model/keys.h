@@ -50,6 +50,10 @@ Value CheckValue(const Key& key, const Value& value, std::string_view place);
 // Text as typed on a command line, read as the key's type; same errors.
 Value ParseValue(const Key& key, std::string_view text, std::string_view place);
 
+// The word of an option among those of its enumeration, for operators that take words; Error names the choices.
+VectorNorm VectorNormNamed(std::string_view word);
+Activation ActivationNamed(std::string_view word);
+
 // "integer", "number", "one of: none, l2, scale", ... for help and messages.
 std::string TypeText(const Key& key);
 

@@ -28,14 +28,14 @@ class Builder {
         slots_(config.heads * config.Slots()) {}
 
   std::vector<TensorInfo> Build() {
-    Add("embed.weight", {config_.vocab_size, width_}, Part::kEmbedding, kDecay, Matrix());
+    Add("embed.weight", {config_.vocab_size, width_}, Part::kEmbedding, kDecay, Matrix(), Layer::kEmbedding);
     for (int64_t i = 0; i < config_.layers; ++i) {
       prefix_ = StrCat("blocks.", i, ".");
       memory_.attention ? AddAttention() : AddMemory();
       AddFeedForward();
     }
     prefix_.clear();
-    Add("final_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    AddNorm("final_norm.weight");
     if (!config_.tie_embedding)
       Add("head.weight", {config_.vocab_size, width_}, Part::kHead, kDecay, Matrix());
     return std::move(tensors_);
@@ -50,14 +50,20 @@ class Builder {
   }
   Init Bias(double value) const { return {InitKind::kConstant, value, 0}; }
 
-  void Add(std::string_view name, std::vector<int64_t> shape, Part part, bool decay, Init init) {
-    tensors_.push_back({prefix_ + std::string(name), std::move(shape), part, decay, init});
+  void Add(std::string_view name, std::vector<int64_t> shape, Part part, bool decay, Init init,
+           Layer layer = Layer::kLinear) {
+    tensors_.push_back({prefix_ + std::string(name), std::move(shape), part, decay, init, layer});
+  }
+
+  void AddNorm(std::string_view name, Init init = kOne) {
+    Add(name, {width_}, Part::kNorm, kNoDecay, init, Layer::kNorm);
   }
 
   void AddConv(const std::string& name, int64_t channels, Part part) {
     const double bound = 1 / std::sqrt(static_cast<double>(config_.conv_width));
-    Add(name + ".weight", {channels, config_.conv_width}, part, kDecay, {InitKind::kUniform, -bound, bound});
-    Add(name + ".bias", {channels}, part, kNoDecay, kZero);
+    Add(name + ".weight", {channels, config_.conv_width}, part, kDecay, {InitKind::kUniform, -bound, bound},
+        Layer::kConvolution);
+    Add(name + ".bias", {channels}, part, kNoDecay, kZero, Layer::kConvolution);
   }
 
   Init GateBias(const kernels::GateInfo& gate) const {
@@ -69,9 +75,9 @@ class Builder {
 
   void AddGate(const kernels::GateInfo& gate) {
     using kernels::GateForm;
-    const std::string name = "mixer." + gate.name;
-    const auto add = [&](const std::string& suffix, std::vector<int64_t> shape, Init init) {
-      Add(name + suffix, std::move(shape), Part::kMixer, kNoDecay, init);
+    const std::vector<std::string> layers = GateLayers(gate);
+    const auto add = [&](const std::string& name, std::vector<int64_t> shape, Init init) {
+      Add("mixer." + name, std::move(shape), Part::kMixer, kNoDecay, init, Layer::kGate);
     };
     switch (gate.form) {
       case GateForm::kNone:
@@ -79,16 +85,17 @@ class Builder {
       case GateForm::kSigmoid:
       case GateForm::kLinear:
       case GateForm::kDecay:
-        add(".weight", {heads_, width_}, Matrix());
-        add(".bias", {heads_}, GateBias(gate));
+        add(layers[0] + ".weight", {heads_, width_}, Matrix());
+        add(layers[0] + ".bias", {heads_}, GateBias(gate));
         break;
       case GateForm::kSlotSigmoid:
-        add("_down.weight", {kernels::kSlotGateRank, width_}, Matrix());
-        add("_up.weight", {slots_, kernels::kSlotGateRank}, Matrix());
-        add("_up.bias", {slots_}, GateBias(gate));
+        add(layers[0] + ".weight", {kernels::kSlotGateRank, width_}, Matrix());
+        add(layers[1] + ".weight", {slots_, kernels::kSlotGateRank}, Matrix());
+        add(layers[1] + ".bias", {slots_}, GateBias(gate));
         break;
     }
-    if (gate.form == GateForm::kDecay) Add("mixer.log_decay", {heads_}, Part::kMixer, kNoDecay, kDecayRates);
+    if (gate.form == GateForm::kDecay)
+      Add("mixer.log_decay", {heads_}, Part::kMixer, kNoDecay, kDecayRates, Layer::kNone);
   }
 
   Init StateValues() const {
@@ -104,9 +111,9 @@ class Builder {
   }
 
   void AddMemory() {
-    Add("pre_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    AddNorm("pre_norm.weight");
     AddConv("pre_conv", width_, Part::kPreConv);
-    Add("mix_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    AddNorm("mix_norm.weight");
     Add("mixer.qk.weight", {slots_, width_}, Part::kMixer, kDecay, Matrix());
     AddConv("mixer.conv_q", slots_, Part::kMixer);
     AddConv("mixer.conv_k", slots_, Part::kMixer);
@@ -114,18 +121,18 @@ class Builder {
     if (memory_.conv_v) AddConv("mixer.conv_v", width_, Part::kMixer);
     Add("mixer.gate.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
     for (const kernels::GateInfo& gate : memory_.gates) AddGate(gate);
-    if (memory_.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne);
+    if (memory_.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne, Layer::kNone);
     if (memory_.learned_state) {
-      Add("mixer.state0", {heads_, config_.Slots(), config_.HeadDim()}, Part::kMixer, kNoDecay,
-          StateValues());
+      Add("mixer.state0", {heads_, config_.Slots(), config_.HeadDim()}, Part::kMixer, kNoDecay, StateValues(),
+          Layer::kNone);
     }
-    Add("mixer.out_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
-    Add("mixer.out_norm.bias", {width_}, Part::kNorm, kNoDecay, kZero);
+    AddNorm("mixer.out_norm.weight");
+    AddNorm("mixer.out_norm.bias", kZero);
     Add("mixer.out.weight", {width_, width_}, Part::kMixer, kDecay, Residual());
   }
 
   void AddAttention() {
-    Add("mix_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    AddNorm("mix_norm.weight");
     for (const char* name : {"mixer.q.weight", "mixer.k.weight", "mixer.v.weight"}) {
       Add(name, {width_, width_}, Part::kMixer, kDecay, Matrix());
     }
@@ -134,7 +141,7 @@ class Builder {
 
   void AddFeedForward() {
     const int64_t hidden = config_.Hidden();
-    Add("ffn_norm.weight", {width_}, Part::kNorm, kNoDecay, kOne);
+    AddNorm("ffn_norm.weight");
     Add("ffn.gate.weight", {hidden, width_}, Part::kFeedForward, kDecay, Matrix());
     Add("ffn.up.weight", {hidden, width_}, Part::kFeedForward, kDecay, Matrix());
     Add("ffn.down.weight", {width_, hidden}, Part::kFeedForward, kDecay, Residual());
@@ -169,14 +176,34 @@ std::string_view Name(Part part) {
   return "";
 }
 
-bool TensorInfo::IsMatrix() const {
-  return decay && shape.size() == 2 && name.find("conv") == std::string::npos;
+std::string_view Name(Layer layer) {
+  constexpr std::string_view kNames[] = {"embedding", "linear", "gate", "convolution", "norm", "none"};
+  return kNames[static_cast<size_t>(layer)];
 }
+
+std::string_view Name(InitKind kind) {
+  constexpr std::string_view kNames[] = {"constant",    "normal",           "uniform",
+                                         "log_uniform", "inverse_softplus", "sphere"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool TensorInfo::IsMatrix() const { return decay && (layer == Layer::kLinear || layer == Layer::kEmbedding); }
 
 int64_t TensorInfo::Elements() const {
   const std::optional<int64_t> elements = TryElements(shape);
   Check(elements.has_value(), "[model] tensor ", name, " has more elements than 64 bits can count");
   return *elements;
+}
+
+std::vector<std::string> GateLayers(const kernels::GateInfo& gate) {
+  switch (gate.form) {
+    case kernels::GateForm::kNone:
+      return {};
+    case kernels::GateForm::kSlotSigmoid:
+      return {gate.name + "_down", gate.name + "_up"};
+    default:
+      return {gate.name};
+  }
 }
 
 std::vector<TensorInfo> ModelTensors(const ModelConfig& config) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/memory.h"
 #include "model/config.h"
 
 namespace lattice::model {
@@ -16,6 +17,17 @@ namespace lattice::model {
 // The part of the model that a tensor belongs to, for tables of parameter counts.
 enum class Part { kEmbedding, kPreConv, kMixer, kFeedForward, kNorm, kHead };
 std::string_view Name(Part part);
+
+// What a tensor is a weight, or with the name ".bias" the bias, of.
+enum class Layer {
+  kEmbedding,    // looked up by token
+  kLinear,       // x W^T
+  kGate,         // the same of a gate, which is computed in full precision whatever the rest is
+  kConvolution,  // depthwise and causal, over time
+  kNorm,         // RMSNorm, or LayerNorm where there is a bias
+  kNone,         // a parameter on its own
+};
+std::string_view Name(Layer layer);
 
 enum class InitKind {
   kConstant,         // a
@@ -25,6 +37,8 @@ enum class InitKind {
   kInverseSoftplus,  // softplus^-1 of a value log-uniform in [a, b)
   kSphere,           // rows (last dimension) of length 1, directions uniform
 };
+
+std::string_view Name(InitKind kind);
 
 struct Init {
   InitKind kind = InitKind::kConstant;
@@ -39,6 +53,7 @@ struct TensorInfo {
   Part part;
   bool decay;  // weight decay applies
   Init init;
+  Layer layer = Layer::kLinear;
 
   int64_t Elements() const;
   // Whether it is a projection or the embedding, which make up nearly all of a model's bytes. An int8
@@ -49,6 +64,9 @@ struct TensorInfo {
 // All parameters in the order of the forward pass. A tied head has no separate tensor. Throws Error unless
 // the config is valid and has a vocabulary.
 std::vector<TensorInfo> ModelTensors(const ModelConfig& config);
+
+// The linear layers that make a gate of a block, one after the other, by their names within the mixer.
+std::vector<std::string> GateLayers(const kernels::GateInfo& gate);
 
 // Writes the initial values, a pure function of (seed, name, init, index): models that share a tensor start
 // with the same values, whatever else they have. `out` has info.Elements() elements.

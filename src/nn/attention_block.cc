@@ -5,6 +5,8 @@
 #include "nn/layers.h"
 #include "nn/projections.h"
 #include "ops/recurrence.h"
+#include "ops/row_norm.h"
+#include "ops/vectors.h"
 
 namespace lattice::nn {
 namespace {
@@ -37,8 +39,9 @@ class AttentionBlock : public Block {
       position = state->keys.size(1);
     }
     const std::vector<at::Tensor> projected = in_(u);
-    const at::Tensor q = Rotate(Heads(projected[0]), position, config_.rope_theta);
-    const at::Tensor k = Rotate(Heads(projected[1]), position, config_.rope_theta);
+    const at::Tensor positions = at::arange(position, position + u.size(1));
+    const at::Tensor q = Rotate(Heads(projected[0]), positions, config_.rope_theta);
+    const at::Tensor k = Rotate(Heads(projected[1]), positions, config_.rope_theta);
     const auto [y, keys, values] = Attention(q, k, Heads(projected[2]), past_k, past_v);
     if (state != nullptr) {
       state->keys = keys.detach();

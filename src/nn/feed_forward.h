@@ -5,6 +5,7 @@
 #include "nn/block.h"
 #include "nn/layers.h"
 #include "nn/projections.h"
+#include "ops/row_norm.h"
 #include "ops/swiglu.h"
 
 namespace lattice::nn {

@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include "model/tensors.h"
+#include "ops/gates.h"
+
 namespace lattice::nn {
 
 using kernels::GateForm;
@@ -9,14 +12,14 @@ using kernels::GateForm;
 at::Tensor Gates::Projection::operator()(const at::Tensor& u) const { return at::linear(u, weight, bias); }
 
 Gates::Gates(const model::ModelConfig& config, const kernels::MemoryInfo& memory, const Lookup& parameter)
-    : memory_(memory), heads_(config.heads), slots_(config.Slots()) {
+    : memory_(memory), heads_(config.heads) {
   for (const kernels::GateInfo& info : memory.gates) {
     Gate& gate = gates_.emplace_back();
     if (info.form == GateForm::kNone) continue;
-    const bool low = info.form == GateForm::kSlotSigmoid;
-    const std::string name = "mixer." + info.name, last = low ? name + "_up" : name;
+    const std::vector<std::string> layers = model::GateLayers(info);
+    const std::string last = "mixer." + layers.back();
     gate.projection = {parameter(last + ".weight"), parameter(last + ".bias")};
-    if (low) gate.down = parameter(name + "_down.weight");
+    if (layers.size() > 1) gate.down = parameter("mixer." + layers[0] + ".weight");
     if (info.form == GateForm::kDecay) gate.log_decay = parameter("mixer.log_decay");
     if (info.form == GateForm::kSigmoid) sigmoids_.push_back(gates_.size() - 1);
   }
@@ -24,24 +27,11 @@ Gates::Gates(const model::ModelConfig& config, const kernels::MemoryInfo& memory
 
 at::Tensor Gates::Make(size_t place, const at::Tensor& u, at::Tensor& step) const {
   const Gate& gate = gates_[place];
-  switch (memory_.gates[place].form) {
-    case GateForm::kNone:
-      break;
-    case GateForm::kSigmoid:
-      return at::sigmoid(gate.projection(u));
-    case GateForm::kLinear:
-      return gate.projection(u);
-    case GateForm::kDecay:
-      step = at::softplus(gate.projection(u));
-      return at::exp(-at::exp(gate.log_decay) * step);
-    case GateForm::kSlotSigmoid: {
-      // sigmoid^(1/16) by its logarithm: no infinite slope where the sigmoid underflows.
-      const at::Tensor x = gate.projection(at::linear(u, gate.down));
-      const at::Tensor value = at::exp(at::log_sigmoid(x) * kernels::kSlotGatePower);
-      return value.view({u.size(0), u.size(1), heads_, slots_});
-    }
-  }
-  return {};
+  const at::Tensor x = gate.down.defined() ? at::linear(u, gate.down) : u;
+  const auto log_decay = gate.log_decay.defined() ? std::optional(gate.log_decay) : std::nullopt;
+  const GateValue made = MakeGate(memory_.gates[place].form, gate.projection(x), heads_, log_decay);
+  if (made.step.defined()) step = made.step;
+  return made.value;
 }
 
 void Gates::MakeSigmoids(const at::Tensor& u, GateValues& out) const {
@@ -50,7 +40,8 @@ void Gates::MakeSigmoids(const at::Tensor& u, GateValues& out) const {
     weights.push_back(gates_[place].projection.weight);
     biases.push_back(gates_[place].projection.bias);
   }
-  const at::Tensor all = at::sigmoid(at::linear(u, at::cat(weights), at::cat(biases)));
+  const at::Tensor projected = at::linear(u, at::cat(weights), at::cat(biases));
+  const at::Tensor all = MakeGate(GateForm::kSigmoid, projected, heads_).value;
   for (size_t i = 0; i < sigmoids_.size(); ++i)
     out.gates[sigmoids_[i]] = all.narrow(-1, static_cast<int64_t>(i) * heads_, heads_);
 }

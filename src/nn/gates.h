@@ -41,7 +41,7 @@ class Gates {
   void MakeSigmoids(const at::Tensor& u, GateValues& out) const;
 
   const kernels::MemoryInfo& memory_;
-  int64_t heads_, slots_;
+  int64_t heads_;
   std::vector<Gate> gates_;
   std::vector<size_t> sigmoids_;  // places of the sigmoid gates
 };

@@ -5,12 +5,12 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.h"
-#include "io/safetensors.h"
 #include "kernels/registry.h"
-#include "model/checkpoint.h"
 #include "nn/feed_forward.h"
 #include "nn/layers.h"
-#include "nn/loss.h"
+#include "ops/linear_loss.h"
+#include "ops/row_norm.h"
+#include "ops/weights.h"
 
 namespace lattice::nn {
 namespace {
@@ -41,17 +41,6 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
   }
 };
 
-at::ScalarType TypeOf(io::Dtype dtype) {
-  switch (dtype) {
-    case io::Dtype::kBF16:
-      return at::kBFloat16;
-    case io::Dtype::kF16:
-      return at::kHalf;
-    default:
-      return at::kFloat;
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Block> MakeBlock(const model::ModelConfig& config, const Lookup& parameter) {
@@ -81,33 +70,19 @@ const at::Tensor& LanguageModel::Find(const std::string& name) const {
   return parameters_[at->second].value;
 }
 
+std::vector<at::Tensor> LanguageModel::Values() const {
+  std::vector<at::Tensor> values;
+  for (const Parameter& parameter : parameters_) values.push_back(parameter.value);
+  return values;
+}
+
 void LanguageModel::LoadWeights(const std::filesystem::path& path) {
-  const io::Safetensors file(path);
-  const io::Dtype dtype = model::CheckWeights(config_, file);
-  Check(
-      dtype != io::Dtype::kI8, "[model] ", path.string(),
-      " holds int8 weights: it can be run (./lattice generate) but not trained; use the float32 checkpoint");
-  const at::ScalarType type = TypeOf(dtype);
-  at::NoGradGuard no_grad;
-  for (Parameter& parameter : parameters_) {
-    const io::TensorView& view = file.Get(parameter.info.name);
-    // from_blob wants a mutable pointer; the mapped file is only read.
-    void* data = const_cast<std::byte*>(view.bytes.data());
-    parameter.value.copy_(at::from_blob(data, parameter.info.shape, at::TensorOptions().dtype(type)));
-  }
+  lattice::LoadWeights(config_, path, Values());
 }
 
 void LanguageModel::SaveWeights(const std::filesystem::path& path,
                                 const std::map<std::string, std::string>& metadata) const {
-  std::vector<at::Tensor> held;
-  std::vector<io::TensorView> views;
-  for (const Parameter& parameter : parameters_) {
-    held.push_back(parameter.value.detach().to(at::kFloat).contiguous());
-    const at::Tensor& value = held.back();
-    views.push_back(io::ViewOf<float>(parameter.info.name, parameter.info.shape,
-                                      {value.const_data_ptr<float>(), static_cast<size_t>(value.numel())}));
-  }
-  io::WriteSafetensors(path, views, metadata);
+  lattice::SaveWeights(config_, path, Values(), metadata);
 }
 
 at::Tensor LanguageModel::Forward(const at::Tensor& tokens, States* states, bool recompute) const {
@@ -132,15 +107,14 @@ at::Tensor LanguageModel::Logits(const at::Tensor& hidden) const {
 }
 
 at::Tensor LanguageModel::Loss(const at::Tensor& hidden, const at::Tensor& targets) const {
-  const Bf16Scope scope(bf16_);
   return LinearCrossEntropy(hidden.flatten(0, 1),
-                            Find(config_.tie_embedding ? "embed.weight" : "head.weight"), targets.flatten());
+                            Find(config_.tie_embedding ? "embed.weight" : "head.weight"), targets.flatten(),
+                            bf16_);
 }
 
 at::Tensor LanguageModel::TokenLosses(const at::Tensor& hidden, const at::Tensor& targets) const {
-  const Bf16Scope scope(bf16_);
   return TokenCrossEntropy(hidden.flatten(0, 1), Find(config_.tie_embedding ? "embed.weight" : "head.weight"),
-                           targets.flatten())
+                           targets.flatten(), bf16_)
       .view(targets.sizes());
 }
 

@@ -59,6 +59,7 @@ class LanguageModel {
 
  private:
   const at::Tensor& Find(const std::string& name) const;
+  std::vector<at::Tensor> Values() const;
 
   model::ModelConfig config_;
   std::vector<Parameter> parameters_;

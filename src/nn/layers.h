@@ -4,9 +4,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "model/config.h"
-#include "ops/row_norm.h"
-
 namespace lattice::nn {
 
 // While one lives, matrix products of this thread run in bfloat16: operands are rounded, results come back in
@@ -28,16 +25,6 @@ at::Tensor Wide(const at::Tensor& x);
 
 // x W^T with W [out, in].
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
-
-// Inside the root of a length: smooth at zero, and no vector grows beyond length 1.
-inline constexpr double kUnitEps = 1e-12;
-
-// Normalisation of queries, keys or values over the last dimension: to length 1, or divided by its square
-// root.
-at::Tensor NormalizeVectors(const at::Tensor& x, model::VectorNorm kind);
-
-// Rotary positions on the last dimension of x [B,T,H,D], pairs (i, i + D/2); token t stands at first + t.
-at::Tensor Rotate(const at::Tensor& x, int64_t first, double theta, int64_t period = 0);
 
 }  // namespace lattice::nn
 

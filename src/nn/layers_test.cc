@@ -5,13 +5,15 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "nn/language_model.h"
-#include "nn/products.h"
 #include "nn/projections.h"
 #include "ops/gated_norm.h"
+#include "ops/linear_loss.h"
+#include "ops/products.h"
 #include "ops/row_norm.h"
 #include "ops/short_conv.h"
 #include "ops/swiglu.h"
 #include "ops/unit_conv.h"
+#include "ops/vectors.h"
 
 namespace lattice::nn {
 namespace {
@@ -73,9 +75,10 @@ TEST(Projections, TakeNeighbouringColumnsAsTheyAre) {
   EXPECT_LT(Distance(ours, torchs), 1e-6);
 }
 
-// Kernels read host memory: a tensor elsewhere gets a sentence, not a crash.
+at::Tensor OnMeta(at::IntArrayRef shape) { return at::empty(shape, at::device(at::kMeta)); }
+
+// Kernels read host memory: a tensor elsewhere beside one that is there gets a sentence, not a crash.
 TEST(Layers, RefuseTensorsOfOtherDevices) {
-  const auto meta = [](at::IntArrayRef shape) { return at::empty(shape, at::device(at::kMeta)); };
   const auto expect_refused = [](const char* name, const auto& run) {
     try {
       run();
@@ -87,16 +90,72 @@ TEST(Layers, RefuseTensorsOfOtherDevices) {
       EXPECT_NE(text.find("meta"), std::string::npos) << text;
     }
   };
-  const at::Tensor x = meta({1, 4, 8}), row = meta({8}), filter = meta({8, 4});
-  const at::Tensor here = at::ones({1, 4, 8});
-  expect_refused("[rms_norm]", [&] { RmsNorm(x, row, 1e-6); });
+  const at::Tensor x = OnMeta({1, 4, 8}), row = OnMeta({8}), filter = OnMeta({8, 4});
+  const at::Tensor here = at::ones({1, 4, 8}), ids = OnMeta({4}).to(at::kLong);
   expect_refused("[rms_norm]", [&] { RmsNorm(here, row, 1e-6); });
+  expect_refused("[rms_norm]", [&] { RmsNorm(x, at::ones({8}), 1e-6); });
   expect_refused("[add_rms_norm]", [&] { AddRmsNorm(here, x, at::ones({8}), 1e-6); });
-  expect_refused("[unit_vectors]", [&] { UnitVectors(x, 1e-6); });
-  expect_refused("[causal_conv]", [&] { CausalConv(x, filter, row, {}); });
-  expect_refused("[silu_times]", [&] { SiluTimes(x, x); });
+  expect_refused("[causal_conv]", [&] { CausalConv(here, filter, row, {}); });
+  expect_refused("[silu_times]", [&] { SiluTimes(here, x); });
   expect_refused("[gated_layer_norm]", [&] { GatedLayerNorm(here, here, row, row, 1e-6); });
-  expect_refused("[unit_convs]", [&] { UnitConvs(x, {filter, row}, {filter, row}, 4, 1e-6, {}); });
+  expect_refused("[unit_convs]", [&] { UnitConvs(here, {filter, row}, {filter, row}, 4, 1e-6, {}); });
+  expect_refused("[linear_cross_entropy]", [&] { LinearCrossEntropy(here[0], at::ones({9, 8}), ids); });
+}
+
+TEST(Layers, GiveShapesWithoutData) {
+  const at::Tensor x = OnMeta({1, 4, 8}), row = OnMeta({8}), filter = OnMeta({8, 4});
+  EXPECT_EQ(RmsNorm(x, row, 1e-6).sizes(), x.sizes());
+  EXPECT_EQ(AddRmsNorm(x, x, row, 1e-6, true).second.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(UnitVectors(x, 1e-6).sizes(), x.sizes());
+  EXPECT_EQ(CausalConv(x, filter, row, {}).sizes(), x.sizes());
+  EXPECT_EQ(SiluTimes(x, x).sizes(), x.sizes());
+  EXPECT_EQ(GatedLayerNorm(x, x, row, row, 1e-6).sizes(), x.sizes());
+  EXPECT_EQ(UnitConvs(x, {filter, row}, {filter, row}, 4, 1e-6).second.sizes(), x.sizes());
+  EXPECT_EQ(LinearCrossEntropy(x[0], OnMeta({9, 8}), OnMeta({4}).to(at::kLong)).dim(), 0);
+}
+
+// Packed sequences are what they are alone, gradients included.
+TEST(CausalConv, OfPackedSequencesEqualsThoseOfEach) {
+  const std::vector<int64_t> starts = {0, 70, 70, 73, 100};
+  const at::Tensor cu = at::tensor(starts), x = Draw({1, 100, 6}, 1), past = Draw({4, 3, 6}, 2);
+  const at::Tensor weight = Draw({6, 4}, 3), bias = Draw({6}, 4), dy = Draw({1, 100, 6}, 5);
+  const auto run = [&](bool packed) {
+    const variable_list leaves = {x.clone().requires_grad_(), weight.clone().requires_grad_(),
+                                  bias.clone().requires_grad_()};
+    at::Tensor y;
+    if (packed) {
+      y = CausalConv(leaves[0], leaves[1], leaves[2], past, cu);
+    } else {
+      std::vector<at::Tensor> parts;
+      for (size_t n = 0; n + 1 < starts.size(); ++n) {
+        if (starts[n] == starts[n + 1]) continue;
+        parts.push_back(CausalConv(leaves[0].narrow(1, starts[n], starts[n + 1] - starts[n]), leaves[1],
+                                   leaves[2], past.narrow(0, static_cast<int64_t>(n), 1)));
+      }
+      y = at::cat(parts, 1);
+    }
+    variable_list all = torch::autograd::grad({(y * dy).sum()}, leaves);
+    all.push_back(y);
+    return all;
+  };
+  const variable_list got = run(true), expected = run(false);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(Distance(got[i], expected[i]), 1e-14) << i;
+}
+
+// The past has a gradient where it is asked for.
+TEST(CausalConv, OfASplitSequenceHasTheGradientsOfTheWhole) {
+  const at::Tensor weight = Draw({6, 4}, 3), bias = Draw({6}, 4), dy = Draw({2, 9, 6}, 5);
+  const auto gradient = [&](bool split) {
+    const at::Tensor x = Draw({2, 9, 6}, 1).requires_grad_();
+    const at::Tensor first = x.narrow(1, 0, 5), rest = x.narrow(1, 5, 4);
+    const at::Tensor y =
+        split
+            ? at::cat(
+                  {CausalConv(first, weight, bias), CausalConv(rest, weight, bias, first.narrow(1, 2, 3))}, 1)
+            : CausalConv(x, weight, bias);
+    return torch::autograd::grad({(y * dy).sum()}, {x})[0];
+  };
+  EXPECT_LT(Distance(gradient(true), gradient(false)), 1e-14);
 }
 
 TEST(AddRmsNorm, EqualsItsPartsInEveryType) {

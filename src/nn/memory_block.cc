@@ -11,8 +11,9 @@
 #include "nn/projections.h"
 #include "ops/gated_norm.h"
 #include "ops/recurrence.h"
+#include "ops/row_norm.h"
 #include "ops/short_conv.h"
-#include "ops/unit_conv.h"
+#include "ops/vectors.h"
 
 namespace lattice::nn {
 namespace {
@@ -55,8 +56,6 @@ class MemoryBlock : public Block {
       return Conv{parameter(name + ".weight"), parameter(name + ".bias")};
     };
     pre_norm_ = parameter("pre_norm.weight");
-    fused_qk_ = config.qk_norm == model::VectorNorm::kL2 &&
-                config.conv_activation == model::Activation::kNone && pre_norm_.scalar_type() == at::kFloat;
     pre_conv_ = conv("pre_conv");
     mix_norm_ = parameter("mix_norm.weight");
     conv_q_ = conv("mixer.conv_q");
@@ -81,33 +80,19 @@ class MemoryBlock : public Block {
   at::Tensor Heads(const at::Tensor& x, int64_t size) const {
     return x.view({x.size(0), x.size(1), config_.heads, size});
   }
-  at::Tensor Activate(const at::Tensor& x) const {
-    return config_.conv_activation == model::Activation::kSilu ? at::silu(x) : x;
-  }
-
-  at::Tensor QueryOrKey(const Conv& conv, const at::Tensor& qk, at::Tensor* past) const {
-    return NormalizeVectors(Heads(Activate(conv(qk, past)), config_.Slots()), config_.qk_norm);
-  }
-
   // q and k [B,T,H,M] from their common projection, which may be bfloat16.
   std::pair<at::Tensor, at::Tensor> QueriesAndKeys(const at::Tensor& projected, BlockState* state) const {
     at::Tensor* past = state == nullptr ? nullptr : &state->conv_qk;
-    const at::Tensor wide = fused_qk_ && state == nullptr ? at::Tensor() : Wide(projected);
-    std::pair<at::Tensor, at::Tensor> qk;
-    if (fused_qk_) {
-      std::optional<at::Tensor> before;
-      if (past != nullptr && past->defined()) before = *past;
-      qk = UnitConvs(projected, {conv_q_.weight, conv_q_.bias}, {conv_k_.weight, conv_k_.bias},
-                     config_.Slots(), kUnitEps, before);
-      qk = {Heads(qk.first, config_.Slots()), Heads(qk.second, config_.Slots())};
-    } else {
-      qk = {QueryOrKey(conv_q_, wide, past), QueryOrKey(conv_k_, wide, past)};
-    }
-    conv_q_.Advance(wide, past);
+    std::optional<at::Tensor> before;
+    if (past != nullptr && past->defined()) before = *past;
+    const auto qk = QueriesAndKeys(projected, {conv_q_.weight, conv_q_.bias}, {conv_k_.weight, conv_k_.bias},
+                                   config_.Slots(), config_.qk_norm, config_.conv_activation, before);
+    if (past != nullptr) conv_q_.Advance(Wide(projected), past);
     if (config_.rope_period == 0) return qk;
     const int64_t position = state == nullptr ? 0 : state->position;
+    const at::Tensor positions = at::arange(position, position + projected.size(1));
     const auto rotate = [&](const at::Tensor& x) {
-      return Rotate(x, position, config_.rope_theta, config_.rope_period);
+      return Rotate(x, positions, config_.rope_theta, config_.rope_period);
     };
     return {rotate(qk.first), rotate(qk.second)};
   }
@@ -115,7 +100,7 @@ class MemoryBlock : public Block {
   at::Tensor Values(at::Tensor v, BlockState* state) const {
     if (memory_.conv_v) {
       at::Tensor* past = state == nullptr ? nullptr : &state->conv_v;
-      const at::Tensor mixed = Activate(conv_v_(v, past));
+      const at::Tensor mixed = Activate(conv_v_(v, past), config_.conv_activation);
       conv_v_.Advance(v, past);
       v = mixed;
     }
@@ -191,7 +176,6 @@ class MemoryBlock : public Block {
   FeedForward feed_forward_;
   at::Tensor pre_norm_, mix_norm_, skip_, state0_, out_norm_weight_, out_norm_bias_;
   Conv pre_conv_, conv_q_, conv_k_, conv_v_;
-  bool fused_qk_ = false;  // convolutions and normalisation of q and k in one pass
 };
 
 }  // namespace

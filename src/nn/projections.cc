@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "nn/layers.h"
-#include "nn/products.h"
+#include "ops/products.h"
 
 namespace lattice::nn {
 namespace {

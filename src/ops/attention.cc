@@ -7,14 +7,21 @@
 namespace lattice {
 namespace {
 
-// One sequence or an even batch: x is [B,T,H,*], the caches [B,P,H,*].
-at::Tensor Attend(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values) {
+// One sequence or an even batch: x is [B,T,H,*], the caches [B,P,H,*], keep [B,P+T].
+at::Tensor Attend(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values,
+                  const std::optional<at::Tensor>& keep = {}) {
   const int64_t T = q.size(1), total = keys.size(1);
   const at::Tensor qh = q.transpose(1, 2), kh = keys.transpose(1, 2), vh = values.transpose(1, 2);
-  if (total == T)
+  if (total == T && !keep.has_value())
     return at::scaled_dot_product_attention(qh, kh, vh, {}, 0.0, /*is_causal=*/true).transpose(1, 2);
   // Token t sees the cache and the tokens up to itself.
-  const at::Tensor seen = at::ones({T, total}, q.options().dtype(at::kBool)).tril(total - T);
+  const at::Tensor all = at::ones({T, total}, q.options().dtype(at::kBool));
+  at::Tensor seen = all.tril(total - T);
+  // Padding is seen by nobody but itself: a softmax of nothing is no number.
+  if (keep.has_value()) {
+    const at::Tensor itself = seen.logical_and(all.triu(total - T));
+    seen = seen.logical_and(keep->unsqueeze(1).unsqueeze(1)).logical_or(itself);
+  }
   return at::scaled_dot_product_attention(qh, kh, vh, seen).transpose(1, 2);
 }
 
@@ -61,7 +68,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(const at::Tensor& q, co
                                                          const at::Tensor& v,
                                                          const std::optional<at::Tensor>& past_k,
                                                          const std::optional<at::Tensor>& past_v,
-                                                         const std::optional<at::Tensor>& cu_seqlens) {
+                                                         const std::optional<at::Tensor>& cu_seqlens,
+                                                         const std::optional<at::Tensor>& keep) {
   CheckAttention(q, k, v);
   TORCH_CHECK_VALUE(past_k.has_value() == past_v.has_value(),
                     "[recur] softmax_attention's state is a pair: pass cached keys and values, or neither");
@@ -69,8 +77,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(const at::Tensor& q, co
     const at::Tensor keys = Append("keys", past_k, k), values = Append("values", past_v, v);
     TORCH_CHECK_VALUE(keys.size(1) == values.size(1), "[recur] the cache holds ", keys.size(1) - k.size(1),
                       " keys but ", values.size(1) - v.size(1), " values");
-    return {Attend(q, keys, values), keys, values};
+    TORCH_CHECK_VALUE(!keep.has_value() || (keep->scalar_type() == at::kBool && keep->dim() == 2 &&
+                                            keep->size(0) == q.size(0) && keep->size(1) == keys.size(1)),
+                      "[recur] keep must be bool [B,P+T] = [", q.size(0), ",", keys.size(1), "], got ",
+                      keep.has_value() ? keep->sizes() : at::IntArrayRef());
+    return {Attend(q, keys, values, keep), keys, values};
   }
+  TORCH_CHECK_VALUE(!keep.has_value(), "[recur] softmax_attention takes keep or cu_seqlens, not both");
   TORCH_CHECK_VALUE(!past_k.has_value(), "[recur] softmax_attention takes a state or cu_seqlens, not both");
   TORCH_CHECK_VALUE(q.size(0) == 1,
                     "[recur] with cu_seqlens the batch must be 1 (sequences lie one after the other), got ",

@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include "kernels/dense/gated_norm.h"
+#include "ops/dispatch.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 
@@ -13,10 +15,17 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+// dx, dgate, dweight, dbias
+using GatedNormGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using GatedNormSignature = at::Tensor(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
+                                      const at::Tensor& bias, double eps);
+using GatedNormBackwardSignature = GatedNormGradients(const at::Tensor& dy, const at::Tensor& x,
+                                                      const at::Tensor& gate, const at::Tensor& weight,
+                                                      const at::Tensor& bias, double eps);
 
 template <typename S>
-kernels::GatedNorm<S> Problem(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
-                              const at::Tensor& bias, double eps) {
+kernels::GatedNorm<S> GatedNormProblem(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
+                                       const at::Tensor& bias, double eps) {
   kernels::GatedNorm<S> p;
   p.width = x.size(-1);
   p.rows = x.numel() / p.width;
@@ -28,55 +37,107 @@ kernels::GatedNorm<S> Problem(const at::Tensor& x, const at::Tensor& gate, const
   return p;
 }
 
+at::Tensor GatedNormCpu(const at::Tensor& x_in, const at::Tensor& gate_in, const at::Tensor& weight_in,
+                        const at::Tensor& bias_in, double eps) {
+  const at::Tensor x = x_in.contiguous(), gate = gate_in.contiguous(), weight = weight_in.contiguous(),
+                   bias = bias_in.contiguous();
+  const at::Tensor y = NewLike(gate);
+  WithFloatStorage(gate.scalar_type(), [&]<typename S>(S) {
+    auto p = GatedNormProblem<S>(x, gate, weight, bias, eps);
+    p.y = MutableDataOf<S>(y);
+    at::parallel_for(0, p.Tiles(), 1,
+                     [&](int64_t first, int64_t last) { kernels::GatedNormForward(p, first, last); });
+  });
+  return y;
+}
+
+GatedNormGradients GatedNormBackwardCpu(const at::Tensor& dy_in, const at::Tensor& x_in,
+                                        const at::Tensor& gate_in, const at::Tensor& weight_in,
+                                        const at::Tensor& bias_in, double eps) {
+  const at::Tensor x = x_in.contiguous(), gate = gate_in.contiguous(), weight = weight_in.contiguous(),
+                   bias = bias_in.contiguous(), dy = dy_in.contiguous();
+  const at::Tensor dx = NewLike(x), dgate = NewLike(gate);
+  at::Tensor sums;
+  WithFloatStorage(gate.scalar_type(), [&]<typename S>(S) {
+    auto p = GatedNormProblem<S>(x, gate, weight, bias, eps);
+    const at::Tensor partial = at::empty({p.Tiles(), 2, p.width}, x.options());
+    p.dy = DataOf<S>(dy);
+    p.dx = dx.mutable_data_ptr<float>();
+    p.dgate = MutableDataOf<S>(dgate);
+    p.partial = partial.mutable_data_ptr<float>();
+    at::parallel_for(0, p.Tiles(), 1,
+                     [&](int64_t first, int64_t last) { kernels::GatedNormBackward(p, first, last); });
+    sums = SumTiles(partial);
+  });
+  return {dx, dgate, sums[0].clone(), sums[1].clone()};
+}
+
+at::Tensor GatedNormShape(const at::Tensor&, const at::Tensor& gate, const at::Tensor&, const at::Tensor&,
+                          double) {
+  return NewLike(gate);
+}
+
+GatedNormGradients GatedNormBackwardShape(const at::Tensor&, const at::Tensor& x, const at::Tensor& gate,
+                                          const at::Tensor& weight, const at::Tensor& bias, double) {
+  return {NewLike(x), NewLike(gate), NewLike(weight), NewLike(bias)};
+}
+
 class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
  public:
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const at::Tensor& gate_in,
-                            const at::Tensor& weight_in, const at::Tensor& bias_in, double eps) {
-    const at::Tensor x = x_in.contiguous(), gate = gate_in.contiguous(), weight = weight_in.contiguous(),
-                     bias = bias_in.contiguous();
-    const at::Tensor y = at::empty_like(gate);
-    WithFloatStorage(gate.scalar_type(), [&]<typename S>(S) {
-      auto p = Problem<S>(x, gate, weight, bias, eps);
-      p.y = MutableDataOf<S>(y);
-      at::parallel_for(0, p.Tiles(), 1,
-                       [&](int64_t first, int64_t last) { kernels::GatedNormForward(p, first, last); });
-    });
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& gate,
+                            const at::Tensor& weight, const at::Tensor& bias, double eps) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    static const auto op = OperatorNamed<GatedNormSignature>("lattice::_gated_layer_norm");
     ctx->save_for_backward({x, gate, weight, bias});
     ctx->saved_data["eps"] = eps;
-    return y;
+    return op.call(x, gate, weight, bias, eps);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const at::Tensor &x = saved[0], &gate = saved[1], dy = grads[0].contiguous();
-    const at::Tensor dx = at::empty_like(x), dgate = at::empty_like(gate);
-    at::Tensor sums;
-    WithFloatStorage(gate.scalar_type(), [&]<typename S>(S) {
-      auto p = Problem<S>(x, gate, saved[2], saved[3], ctx->saved_data["eps"].toDouble());
-      const at::Tensor partial = at::empty({p.Tiles(), 2, p.width}, x.options());
-      p.dy = DataOf<S>(dy);
-      p.dx = dx.mutable_data_ptr<float>();
-      p.dgate = MutableDataOf<S>(dgate);
-      p.partial = partial.mutable_data_ptr<float>();
-      at::parallel_for(0, p.Tiles(), 1,
-                       [&](int64_t first, int64_t last) { kernels::GatedNormBackward(p, first, last); });
-      sums = SumTiles(partial);
-    });
-    return {dx, dgate, sums[0], sums[1], at::Tensor()};
+    static const auto op = OperatorNamed<GatedNormBackwardSignature>("lattice::_gated_layer_norm_backward");
+    const auto [dx, dgate, dweight, dbias] =
+        op.call(grads[0], saved[0], saved[1], saved[2], saved[3], ctx->saved_data["eps"].toDouble());
+    return {dx, dgate, dweight, dbias, at::Tensor()};
   }
 };
+
+at::Tensor GatedNormAutograd(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
+                             const at::Tensor& bias, double eps) {
+  return GatedNormFunction::apply(x, gate, weight, bias, eps);
+}
 
 }  // namespace
 
 at::Tensor GatedLayerNorm(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
                           const at::Tensor& bias, double eps) {
-  TORCH_CHECK_VALUE(x.sizes() == gate.sizes(), "[gated_layer_norm] x and gate must have one shape, got ",
-                    x.sizes(), " and ", gate.sizes());
+  TORCH_CHECK_VALUE(x.sym_sizes() == gate.sym_sizes(),
+                    "[gated_layer_norm] x and gate must have one shape, got ", x.sym_sizes(), " and ",
+                    gate.sym_sizes());
   if (x.scalar_type() != at::kFloat) {
-    return at::gelu(gate) * at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
+    return at::gelu(gate) * at::layer_norm_symint(x, {x.sym_size(-1)}, weight, bias, eps);
   }
   RequireCpu("[gated_layer_norm]", {x, gate, weight, bias});
-  return GatedNormFunction::apply(x, gate, weight, bias, eps);
+  static const auto op = OperatorNamed<GatedNormSignature>("lattice::_gated_layer_norm");
+  return op.call(x, gate, weight, bias, eps);
 }
+
+#define LATTICE_GATED_NORM_SCHEMA "Tensor x, Tensor gate, Tensor weight, Tensor bias, float eps"
+
+TORCH_LIBRARY_FRAGMENT(lattice, m) {
+  m.def("gated_layer_norm(" LATTICE_GATED_NORM_SCHEMA ") -> Tensor", GatedLayerNorm);
+  m.def("_gated_layer_norm(" LATTICE_GATED_NORM_SCHEMA ") -> Tensor");
+  m.def("_gated_layer_norm_backward(Tensor dy, " LATTICE_GATED_NORM_SCHEMA
+        ") -> (Tensor dx, Tensor dgate, Tensor dweight, Tensor dbias)");
+}
+TORCH_LIBRARY_IMPL(lattice, CPU, m) {
+  m.impl("_gated_layer_norm", GatedNormCpu);
+  m.impl("_gated_layer_norm_backward", GatedNormBackwardCpu);
+}
+TORCH_LIBRARY_IMPL(lattice, Meta, m) {
+  m.impl("_gated_layer_norm", GatedNormShape);
+  m.impl("_gated_layer_norm_backward", GatedNormBackwardShape);
+}
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_gated_layer_norm", GatedNormAutograd); }
 
 }  // namespace lattice

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "kernels/plugin.h"
 #include "kernels/registry.h"
+#include "model/tensors.h"
 
 namespace lattice {
 namespace {
@@ -17,6 +18,9 @@ json Described(const kernels::Memory& memory) {
   for (const kernels::GateInfo& gate : memory.gates) {
     gates.push_back({{"name", gate.name},
                      {"role", kernels::Name(gate.role)},
+                     {"form", kernels::Name(gate.form)},
+                     {"layers", model::GateLayers(gate)},
+                     {"idle", kernels::IdleValue(gate)},
                      {"required", gate.required},
                      {"per_slot", gate.per_slot}});
   }
@@ -29,6 +33,10 @@ json Described(const kernels::Memory& memory) {
               {"gates", gates},
               {"beside", beside},
               {"zero_state", memory.zeros != kernels::ZeroStart::kInvalid},
+              {"learned_state", memory.learned_state},
+              {"step_scales_values", memory.step_scales_values},
+              {"conv_v", memory.conv_v},
+              {"skip", memory.skip},
               {"chunk_form", memory.chunk_form},
               {"attention", memory.attention}};
   if (memory.objective.has_value()) out["objective"] = kernels::Name(*memory.objective);

@@ -129,7 +129,7 @@ TORCH_LIBRARY(lattice, m) {
       RecurWithOp);
   m.def(
       "attention(Tensor q, Tensor k, Tensor v, Tensor? past_k=None, Tensor? past_v=None, "
-      "Tensor? cu_seqlens=None) -> (Tensor y, Tensor keys, Tensor values)",
+      "Tensor? cu_seqlens=None, Tensor? keep=None) -> (Tensor y, Tensor keys, Tensor values)",
       Attention);
   m.def("isa() -> str", [] { return kernels::CurrentIsa(); });
   m.def("isas() -> str[]", [] { return kernels::AvailableIsas(); });

@@ -58,12 +58,13 @@ LATTICE_EXPORT std::tuple<at::Tensor, at::Tensor> RecurWith(
     const std::vector<std::optional<at::Tensor>>& gates, const std::optional<at::Tensor>& state = {},
     const std::optional<at::Tensor>& cu_seqlens = {});
 
-// Causal softmax attention, scale M^-1/2, after the cached keys and values [B,P,H,*] if given.
+// Causal softmax attention, scale M^-1/2, after the cached keys and values [B,P,H,*] if given. Where keep (bool
+// [B,P+T]) is false stands padding, which no other token sees.
 // Returns y and the caches with this call's keys and values appended.
 LATTICE_EXPORT std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     const std::optional<at::Tensor>& past_k = {}, const std::optional<at::Tensor>& past_v = {},
-    const std::optional<at::Tensor>& cu_seqlens = {});
+    const std::optional<at::Tensor>& cu_seqlens = {}, const std::optional<at::Tensor>& keep = {});
 
 }  // namespace lattice
 

@@ -1,11 +1,12 @@
 #include "ops/short_conv.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include "kernels/dense/short_conv.h"
-#include "ops/storage.h"
+#include "ops/conv_tiles.h"
+#include "ops/dispatch.h"
 #include "ops/tiles.h"
 
 namespace lattice {
@@ -13,67 +14,122 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+using ConvGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // dx, dweight, dbias
 
-// The problem over tensors that must outlive it; `weight` is [W,C].
-template <typename T>
-kernels::ShortConv<T> Problem(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                              const at::Tensor& past) {
-  kernels::ShortConv<T> p;
-  p.batch = x.size(0);
-  p.time = x.size(1);
-  p.channels = x.size(2);
-  p.width = weight.size(0);
-  p.weight = weight.const_data_ptr<T>();
-  p.bias = bias.const_data_ptr<T>();
-  p.x = x.const_data_ptr<T>();
-  p.past = past.defined() ? past.const_data_ptr<T>() : nullptr;
-  return p;
+#define LATTICE_CONV_PARAMETERS                                                                      \
+  const at::Tensor &x, const at::Tensor &weight, const at::Tensor &bias, const OptionalTensor &past, \
+      const OptionalTensor &cu_seqlens
+using ConvSignature = at::Tensor(LATTICE_CONV_PARAMETERS);
+using ConvBackwardSignature = ConvGradients(const at::Tensor& dy, LATTICE_CONV_PARAMETERS);
+
+// A convolution over contiguous tensors, which the problems of its sequences point into.
+struct ConvTensors {
+  at::Tensor x, weight, bias, past;  // the weight is [W,C]
+  std::vector<Stretch> stretches;
+
+  template <typename T>
+  std::vector<kernels::ShortConv<T>> Problems() const {
+    std::vector<kernels::ShortConv<T>> problems;
+    const int64_t C = x.size(2), W = weight.size(0);
+    for (const Stretch& s : stretches) {
+      kernels::ShortConv<T>& p = problems.emplace_back();
+      p.batch = s.batch;
+      p.time = s.time;
+      p.channels = C;
+      p.width = W;
+      p.weight = weight.const_data_ptr<T>();
+      p.bias = bias.const_data_ptr<T>();
+      p.x = x.const_data_ptr<T>() + s.row * C;
+      p.past = past.defined() ? past.const_data_ptr<T>() + s.sequence * (W - 1) * C : nullptr;
+    }
+    return problems;
+  }
+};
+
+ConvTensors ConvTensorsOf(LATTICE_CONV_PARAMETERS) {
+  return {x.contiguous(), weight.t().contiguous(), bias.contiguous(), Contiguous(past),
+          StretchesOf("[causal_conv]", x, cu_seqlens)};
 }
 
-class CausalConvFunction : public torch::autograd::Function<CausalConvFunction> {
- public:
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in, const at::Tensor& weight_in,
-                            const at::Tensor& bias_in, const std::optional<at::Tensor>& past_in) {
-    const at::Tensor x = x_in.contiguous(), weight = weight_in.t().contiguous(), bias = bias_in.contiguous();
-    const at::Tensor past = past_in.has_value() ? past_in->contiguous() : at::Tensor();
-    at::Tensor y = at::empty_like(x);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_short_conv", [&] {
-      const auto p = Problem<scalar_t>(x, weight, bias, past);
-      scalar_t* out = y.mutable_data_ptr<scalar_t>();
-      at::parallel_for(0, p.Tiles(), 1,
-                       [&](int64_t first, int64_t last) { kernels::ShortConvForward(p, out, first, last); });
+at::Tensor ConvForward(LATTICE_CONV_PARAMETERS) {
+  CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
+  const ConvTensors in = ConvTensorsOf(x, weight, bias, past, cu_seqlens);
+  at::Tensor y = NewLike(x);
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_short_conv", [&] {
+    const auto problems = in.Problems<scalar_t>();
+    scalar_t* out = y.mutable_data_ptr<scalar_t>();
+    OverTiles(problems, [&](size_t i, int64_t, int64_t first, int64_t last) {
+      kernels::ShortConvForward(problems[i], out + in.stretches[i].row * x.size(2), first, last);
     });
-    ctx->save_for_backward({x, weight, bias, past});
-    return y;
+  });
+  return y;
+}
+
+ConvGradients ConvBackward(const at::Tensor& dy_in, LATTICE_CONV_PARAMETERS) {
+  const ConvTensors in = ConvTensorsOf(x, weight, bias, past, cu_seqlens);
+  const at::Tensor dy = dy_in.contiguous();
+  at::Tensor dx = NewLike(x), dweight, dbias;
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_short_conv_backward", [&] {
+    const auto problems = in.Problems<scalar_t>();
+    const int64_t C = x.size(2), W = in.weight.size(0);
+    at::Tensor partial = at::empty({TilesOf(problems), W + 1, C}, x.options());
+    const scalar_t* dy_data = dy.const_data_ptr<scalar_t>();
+    scalar_t *dx_data = dx.mutable_data_ptr<scalar_t>(), *sums = partial.mutable_data_ptr<scalar_t>();
+    OverTiles(problems, [&](size_t i, int64_t before, int64_t first, int64_t last) {
+      const int64_t at = in.stretches[i].row * C;
+      kernels::ShortConvBackward(problems[i], dy_data + at, dx_data + at, sums + before * (W + 1) * C, first,
+                                 last);
+    });
+    const at::Tensor total = SumTiles(partial);
+    dweight = total.narrow(0, 0, W).t().contiguous();
+    dbias = total.select(0, W).clone();
+  });
+  return {dx, dweight, dbias};
+}
+
+at::Tensor ConvShape(LATTICE_CONV_PARAMETERS) {
+  CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
+  return NewLike(x);
+}
+
+ConvGradients ConvBackwardShape(const at::Tensor&, const at::Tensor& x, const at::Tensor& weight,
+                                const at::Tensor& bias, const OptionalTensor&, const OptionalTensor&) {
+  return {NewLike(x), NewLike(weight), NewLike(bias)};
+}
+
+class ConvFunction : public torch::autograd::Function<ConvFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, LATTICE_CONV_PARAMETERS) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    static const auto op = OperatorNamed<ConvSignature>("lattice::_causal_conv");
+    ctx->save_for_backward({x, weight, bias, past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())});
+    return op.call(x, weight, bias, past, cu_seqlens);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const at::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &past = saved[3];
-    const at::Tensor dy = grads[0].contiguous();
-    at::Tensor dx = at::empty_like(x), dweight, dbias;
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_short_conv_backward", [&] {
-      const auto p = Problem<scalar_t>(x, weight, bias, past);
-      at::Tensor partial = at::empty({p.Tiles(), p.width + 1, p.channels}, x.options());
-      const scalar_t* dy_data = dy.const_data_ptr<scalar_t>();
-      scalar_t *dx_data = dx.mutable_data_ptr<scalar_t>(), *sums = partial.mutable_data_ptr<scalar_t>();
-      at::parallel_for(0, p.Tiles(), 1, [&](int64_t first, int64_t last) {
-        kernels::ShortConvBackward(p, dy_data, dx_data, sums, first, last);
-      });
-      const at::Tensor total = SumTiles(partial);
-      dweight = total.narrow(0, 0, p.width).t();
-      dbias = total.select(0, p.width);
-    });
-    return {dx, dweight, dbias, at::Tensor()};
+    static const auto op = OperatorNamed<ConvBackwardSignature>("lattice::_causal_conv_backward");
+    const auto [dx, dweight, dbias] =
+        op.call(grads[0], saved[0], saved[1], saved[2], Present(saved[3]), Present(saved[4]));
+    return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
   }
 };
+
+at::Tensor ConvAutograd(LATTICE_CONV_PARAMETERS) {
+  return ConvFunction::apply(x, weight, bias, past, cu_seqlens);
+}
 
 }  // namespace
 
 at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                      const std::optional<at::Tensor>& past) {
-  RequireCpu("[causal_conv]", {x, weight, bias, past.value_or(at::Tensor())});
-  return CausalConvFunction::apply(x, weight, bias, past);
+                      const std::optional<at::Tensor>& past, const std::optional<at::Tensor>& cu_seqlens) {
+  RequireCpu("[causal_conv]", {x, weight, bias, past});
+  static const auto op = OperatorNamed<ConvSignature>("lattice::_causal_conv");
+  if (!WantsPastGradient("[causal_conv]", past, cu_seqlens))
+    return op.call(x, weight, bias, past, cu_seqlens);
+  const c10::SymInt earlier = past->sym_size(1);
+  return op.call(at::cat({*past, x}, 1), weight, bias, std::nullopt, std::nullopt)
+      .narrow_symint(1, earlier, x.sym_size(1));
 }
 
 at::Tensor NextPast(const at::Tensor& x, int64_t width, const std::optional<at::Tensor>& past) {
@@ -83,5 +139,23 @@ at::Tensor NextPast(const at::Tensor& x, int64_t width, const std::optional<at::
   const at::Tensor before = past.has_value() ? *past : at::zeros({x.size(0), keep, x.size(2)}, now.options());
   return at::cat({before.narrow(1, T, keep - T), now}, 1);
 }
+
+#define LATTICE_CONV_SCHEMA "Tensor x, Tensor weight, Tensor bias, Tensor? past=None, Tensor? cu_seqlens=None"
+
+TORCH_LIBRARY_FRAGMENT(lattice, m) {
+  m.def("causal_conv(" LATTICE_CONV_SCHEMA ") -> Tensor", CausalConv);
+  m.def("_causal_conv(" LATTICE_CONV_SCHEMA ") -> Tensor");
+  m.def("_causal_conv_backward(Tensor dy, " LATTICE_CONV_SCHEMA
+        ") -> (Tensor dx, Tensor dweight, Tensor dbias)");
+}
+TORCH_LIBRARY_IMPL(lattice, CPU, m) {
+  m.impl("_causal_conv", ConvForward);
+  m.impl("_causal_conv_backward", ConvBackward);
+}
+TORCH_LIBRARY_IMPL(lattice, Meta, m) {
+  m.impl("_causal_conv", ConvShape);
+  m.impl("_causal_conv_backward", ConvBackwardShape);
+}
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_causal_conv", ConvAutograd); }
 
 }  // namespace lattice

@@ -11,9 +11,11 @@
 namespace lattice {
 
 // y [B,T,C] from x [B,T,C], weight [C,W] (newest token last) and bias [C]; see kernels/dense/short_conv.h. `past`
-// [B,W-1,C] holds the inputs before x, oldest first; no gradient flows into it.
+// [B,W-1,C] holds the inputs before x, oldest first. With cu_seqlens (ops/recurrence.h) every sequence starts from
+// its own past [N,W-1,C], or from zeros.
 LATTICE_EXPORT at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                                     const std::optional<at::Tensor>& past = {});
+                                     const std::optional<at::Tensor>& past = {},
+                                     const std::optional<at::Tensor>& cu_seqlens = {});
 
 // The last W-1 inputs after x: what `past` must be for the tokens that follow. Detached.
 LATTICE_EXPORT at::Tensor NextPast(const at::Tensor& x, int64_t width,

@@ -5,7 +5,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <initializer_list>
 
 namespace lattice {
 
@@ -24,15 +23,6 @@ S* MutableDataOf(const at::Tensor& x) {
     return reinterpret_cast<uint16_t*>(x.mutable_data_ptr<at::BFloat16>());
   } else {
     return x.mutable_data_ptr<S>();
-  }
-}
-
-// Throws c10::Error unless all of these are on the CPU, where the kernels read them; undefined ones are
-// skipped.
-inline void RequireCpu(const char* op, std::initializer_list<at::Tensor> tensors) {
-  for (const at::Tensor& x : tensors) {
-    TORCH_CHECK_VALUE(!x.defined() || x.device().is_cpu(), op, " computes on the CPU, but got a tensor on ",
-                      x.device(), "; move it to the CPU first");
   }
 }
 

@@ -3,62 +3,108 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include <algorithm>
 
 #include "kernels/dense/swiglu.h"
+#include "ops/dispatch.h"
 #include "ops/storage.h"
 
 namespace lattice {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;
+using SwiGluSignature = at::Tensor(const at::Tensor& a, const at::Tensor& b);
+using SwiGluBackwardSignature = at::Tensor(const at::Tensor& dy, const at::Tensor& a, const at::Tensor& b);
 
-class SiluTimesFunction : public torch::autograd::Function<SiluTimesFunction> {
- public:
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& a_in,
-                            const at::Tensor& b_in) {
-    const at::Tensor a = a_in.contiguous(), b = b_in.contiguous();
-    at::Tensor y = at::empty_like(a);
-    WithStorage(a.scalar_type(), [&]<typename S>(S) {
-      const S *pa = DataOf<S>(a), *pb = DataOf<S>(b);
-      S* py = MutableDataOf<S>(y);
-      at::parallel_for(0, a.numel(), kGrain, [&](int64_t first, int64_t last) {
-        kernels::SwiGluForward(pa + first, pb + first, last - first, py + first);
-      });
+constexpr int64_t kSwiGluGrain = 1 << 14;
+
+at::Tensor SwiGluCpu(const at::Tensor& a_in, const at::Tensor& b_in) {
+  const at::Tensor a = a_in.contiguous(), b = b_in.contiguous();
+  const at::Tensor y = NewLike(a);
+  WithStorage(a.scalar_type(), [&]<typename S>(S) {
+    const S *pa = DataOf<S>(a), *pb = DataOf<S>(b);
+    S* py = MutableDataOf<S>(y);
+    at::parallel_for(0, a.numel(), kSwiGluGrain, [&](int64_t first, int64_t last) {
+      kernels::SwiGluForward(pa + first, pb + first, last - first, py + first);
     });
+  });
+  return y;
+}
+
+// da and db side by side [...,2*C], so that the products that made a and b can take both as one matrix.
+at::Tensor SwiGluBackwardCpu(const at::Tensor& dy_in, const at::Tensor& a_in, const at::Tensor& b_in) {
+  const at::Tensor a = a_in.contiguous(), b = b_in.contiguous(), dy = dy_in.contiguous();
+  const int64_t width = a.size(-1), rows = a.numel() / width;
+  std::vector<int64_t> shape = a.sizes().vec();
+  shape.back() = 2 * width;
+  const at::Tensor both = at::empty(shape, a.options());
+  WithStorage(a.scalar_type(), [&]<typename S>(S) {
+    const S *pa = DataOf<S>(a), *pb = DataOf<S>(b), *g = DataOf<S>(dy);
+    S* out = MutableDataOf<S>(both);
+    at::parallel_for(0, rows, std::max<int64_t>(1, kSwiGluGrain / width), [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; ++row) {
+        const int64_t at = row * width;
+        kernels::SwiGluBackward(pa + at, pb + at, g + at, width, out + 2 * at, out + 2 * at + width);
+      }
+    });
+  });
+  return both;
+}
+
+at::Tensor SwiGluShape(const at::Tensor& a, const at::Tensor&) { return NewLike(a); }
+
+at::Tensor SwiGluBackwardShape(const at::Tensor&, const at::Tensor& a, const at::Tensor&) {
+  c10::SymDimVector shape(a.sym_sizes());
+  shape.back() = shape.back() * 2;
+  return at::empty_symint(shape, a.options());
+}
+
+class SwiGluFunction : public torch::autograd::Function<SwiGluFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    static const auto op = OperatorNamed<SwiGluSignature>("lattice::_silu_times");
     ctx->save_for_backward({a, b});
-    return y;
+    return op.call(a, b);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const at::Tensor &a = saved[0], &b = saved[1], dy = grads[0].contiguous();
-    const int64_t width = a.size(-1), rows = a.numel() / width;
-    std::vector<int64_t> shape = a.sizes().vec();
-    shape.back() = 2 * width;
-    // Side by side, so that the products that made a and b can take both as one matrix.
-    const at::Tensor both = at::empty(shape, a.options());
-    WithStorage(a.scalar_type(), [&]<typename S>(S) {
-      const S *pa = DataOf<S>(a), *pb = DataOf<S>(b), *g = DataOf<S>(dy);
-      S* out = MutableDataOf<S>(both);
-      at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / width), [&](int64_t first, int64_t last) {
-        for (int64_t row = first; row < last; ++row) {
-          const int64_t at = row * width;
-          kernels::SwiGluBackward(pa + at, pb + at, g + at, width, out + 2 * at, out + 2 * at + width);
-        }
-      });
-    });
-    return {both.narrow(-1, 0, width), both.narrow(-1, width, width)};
+    static const auto op = OperatorNamed<SwiGluBackwardSignature>("lattice::_silu_times_backward");
+    const at::Tensor both = op.call(grads[0], saved[0], saved[1]);
+    const c10::SymInt width = saved[0].sym_size(-1);
+    return {both.narrow_symint(-1, 0, width), both.narrow_symint(-1, width, width)};
   }
 };
+
+at::Tensor SwiGluAutograd(const at::Tensor& a, const at::Tensor& b) { return SwiGluFunction::apply(a, b); }
 
 }  // namespace
 
 at::Tensor SiluTimes(const at::Tensor& a, const at::Tensor& b) {
   RequireCpu("[silu_times]", {a, b});
-  return SiluTimesFunction::apply(a, b);
+  TORCH_CHECK_VALUE(a.dim() >= 1 && a.sym_sizes() == b.sym_sizes() && a.scalar_type() == b.scalar_type(),
+                    "[silu_times] a and b must have one shape and type, got ", a.scalar_type(), " ",
+                    a.sym_sizes(), " and ", b.scalar_type(), " ", b.sym_sizes());
+  static const auto op = OperatorNamed<SwiGluSignature>("lattice::_silu_times");
+  return op.call(a, b);
 }
+
+TORCH_LIBRARY_FRAGMENT(lattice, m) {
+  m.def("silu_times(Tensor a, Tensor b) -> Tensor", SiluTimes);
+  m.def("_silu_times(Tensor a, Tensor b) -> Tensor");
+  m.def("_silu_times_backward(Tensor dy, Tensor a, Tensor b) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(lattice, CPU, m) {
+  m.impl("_silu_times", SwiGluCpu);
+  m.impl("_silu_times_backward", SwiGluBackwardCpu);
+}
+TORCH_LIBRARY_IMPL(lattice, Meta, m) {
+  m.impl("_silu_times", SwiGluShape);
+  m.impl("_silu_times_backward", SwiGluBackwardShape);
+}
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_silu_times", SwiGluAutograd); }
 
 }  // namespace lattice

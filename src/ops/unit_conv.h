@@ -1,4 +1,4 @@
-// Short convolutions to unit vectors as a torch operator with gradients.
+// Short convolutions to unit vectors as a torch operator with gradients: queries and keys.
 #ifndef LATTICE_OPS_UNIT_CONV_H_
 #define LATTICE_OPS_UNIT_CONV_H_
 
@@ -18,11 +18,11 @@ struct ConvFilter {
 
 // Two convolutions of x [B,T,C], and every vector of `size` neighbouring channels of the results divided by
 // sqrt(|.|^2 + eps): what CausalConv and UnitVectors give, in one pass that keeps x only. x is float32 or
-// bfloat16, the filters and results are float32. `past` [B,W-1,C] holds the inputs before x, oldest first; no
-// gradient flows into it.
+// bfloat16, the filters and results are float32. past and cu_seqlens are those of CausalConv.
 LATTICE_EXPORT std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilter& first,
                                                            const ConvFilter& second, int64_t size, double eps,
-                                                           const std::optional<at::Tensor>& past = {});
+                                                           const std::optional<at::Tensor>& past = {},
+                                                           const std::optional<at::Tensor>& cu_seqlens = {});
 
 }  // namespace lattice
 

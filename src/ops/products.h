@@ -4,20 +4,22 @@
 // On AMD CPUs large float32 products of the first two kinds go to oneDNN: MKL, which torch calls, runs its
 // AVX2 code there and is slower (docs/decisions.md has figures). The choice depends on the CPU and the sizes
 // only, so a run can be repeated.
-#ifndef LATTICE_NN_PRODUCTS_H_
-#define LATTICE_NN_PRODUCTS_H_
+#ifndef LATTICE_OPS_PRODUCTS_H_
+#define LATTICE_OPS_PRODUCTS_H_
 
 #include <ATen/core/Tensor.h>
 
-namespace lattice::nn {
+#include "base/export.h"
+
+namespace lattice {
 
 // x W^T
-at::Tensor OutputProduct(const at::Tensor& x, const at::Tensor& weight);
+LATTICE_EXPORT at::Tensor OutputProduct(const at::Tensor& x, const at::Tensor& weight);
 // g W
-at::Tensor InputGradient(const at::Tensor& g, const at::Tensor& weight);
+LATTICE_EXPORT at::Tensor InputGradient(const at::Tensor& g, const at::Tensor& weight);
 // g^T x
-at::Tensor WeightGradient(const at::Tensor& g, const at::Tensor& x);
+LATTICE_EXPORT at::Tensor WeightGradient(const at::Tensor& g, const at::Tensor& x);
 
-}  // namespace lattice::nn
+}  // namespace lattice
 
-#endif  // LATTICE_NN_PRODUCTS_H_
+#endif  // LATTICE_OPS_PRODUCTS_H_

@@ -1,4 +1,4 @@
-#include "nn/products.h"
+#include "ops/products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-namespace lattice::nn {
+namespace lattice {
 namespace {
 
 // Below it the cost of a call decides, not the rate.
@@ -60,4 +60,4 @@ at::Tensor InputGradient(const at::Tensor& g, const at::Tensor& weight) {
 
 at::Tensor WeightGradient(const at::Tensor& g, const at::Tensor& x) { return at::mm(g.t(), x); }
 
-}  // namespace lattice::nn
+}  // namespace lattice

@@ -1,0 +1,52 @@
+// Operators that call each other through torch's dispatcher, so that autograd, fake tensors and torch.compile see
+// every call, from C++ as from Python.
+//
+// A layer `x` is three operators: x itself, which checks devices and is made of others; _x, which has kernels for the
+// CPU, for shapes alone (Meta) and for autograd; and _x_backward, which the latter calls.
+#ifndef LATTICE_OPS_DISPATCH_H_
+#define LATTICE_OPS_DISPATCH_H_
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+
+#include <initializer_list>
+
+#include "ops/inputs.h"
+
+namespace lattice {
+
+template <class Signature>
+c10::TypedOperatorHandle<Signature> OperatorNamed(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+
+// Throws c10::Error unless all of these are on the CPU, where the kernels read them, or all are without data (meta).
+inline void RequireCpu(const char* op, std::initializer_list<OptionalTensor> tensors) {
+  const bool meta = (*tensors.begin())->is_meta();
+  for (const OptionalTensor& x : tensors) {
+    TORCH_CHECK_VALUE(!x.has_value() || !x->defined() || (meta ? x->is_meta() : x->device().is_cpu()), op,
+                      " computes on the CPU, but got a tensor on ", x->device(), " beside one on ",
+                      (*tensors.begin())->device(), "; move them to the CPU first");
+  }
+}
+
+// The tensor or an undefined one, contiguous.
+inline at::Tensor Contiguous(const OptionalTensor& x) {
+  return x.has_value() ? x->contiguous() : at::Tensor();
+}
+
+// An undefined tensor as an absent one.
+inline OptionalTensor Present(const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
+
+// Operators have no absent results: this stands for one.
+inline at::Tensor Nothing(const at::Tensor& like) { return at::empty({0}, like.options()); }
+
+// A new tensor of the shape of x, contiguous.
+inline at::Tensor NewLike(const at::Tensor& x, at::ScalarType type) {
+  return at::empty_symint(x.sym_sizes(), x.options().dtype(type));
+}
+inline at::Tensor NewLike(const at::Tensor& x) { return NewLike(x, x.scalar_type()); }
+
+}  // namespace lattice
+
+#endif  // LATTICE_OPS_DISPATCH_H_

@@ -1,0 +1,37 @@
+"""Small models of every kind, for the test_nn_* modules."""
+
+import torch
+
+import lattice
+from lattice.nn import Config, LanguageModel
+
+MEMORIES = [memory["name"] for memory in lattice.memories()]
+RECURRENT = [memory["name"] for memory in lattice.memories() if not memory["attention"]]
+SMALL = dict(vocab_size=61, layers=2, width=32, heads=2)
+# Keys that change what is computed.
+OPTIONS = {
+    "sizes": dict(slots=8, hidden=48, conv_width=3),
+    "untied": dict(tie_embedding=False, gamma_bias=1.0),
+    "silu": dict(conv_activation="silu", qk_norm="scale", v_norm="l2", mixer="mamba2"),
+    "shrinkage": dict(lam=0.02, normalize="none"),
+    "rotary": dict(rope_period=16),
+    "narrow": dict(conv_width=1, mixer="gated_deltanet"),
+}
+
+
+def small_model(mixer="lattice_dec", seed=3, **keys):
+    """Away from its initial values, where half of the parameters are constants."""
+    model = LanguageModel(Config(**dict(SMALL, mixer=mixer) | keys), seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if "norm" in name or parameter.dim() == 1:
+                parameter.add_(0.3 * noise)
+            elif "state0" not in name and "conv" not in name:
+                parameter.mul_(4)
+    return model
+
+
+def tokens_of(*shape, seed=1):
+    return torch.randint(SMALL["vocab_size"], shape, generator=torch.Generator().manual_seed(seed))
