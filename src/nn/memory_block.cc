@@ -81,7 +81,8 @@ class MemoryBlock : public Block {
     return x.view({x.size(0), x.size(1), config_.heads, size});
   }
   // q and k [B,T,H,M] from their common projection, which may be bfloat16.
-  std::pair<at::Tensor, at::Tensor> QueriesAndKeys(const at::Tensor& projected, BlockState* state) const {
+  std::pair<at::Tensor, at::Tensor> RotatedQueriesAndKeys(const at::Tensor& projected,
+                                                          BlockState* state) const {
     at::Tensor* past = state == nullptr ? nullptr : &state->conv_qk;
     std::optional<at::Tensor> before;
     if (past != nullptr && past->defined()) before = *past;
@@ -110,7 +111,7 @@ class MemoryBlock : public Block {
   // u [B,T,C], normalised, to what is added to the stream.
   at::Tensor Mix(const at::Tensor& u, BlockState* state) const {
     const std::vector<at::Tensor> projected = in_(u);
-    const auto [q, k] = QueriesAndKeys(projected[0], state);
+    const auto [q, k] = RotatedQueriesAndKeys(projected[0], state);
     const at::Tensor v = Values(Wide(projected[1]), state);
     at::Tensor y = Remember(q, k, v, gates_.Forward(Wide(u)), state);
     if (memory_.skip) y = y + skip_.unsqueeze(-1) * v;

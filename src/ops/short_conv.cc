@@ -52,7 +52,6 @@ ConvTensors ConvTensorsOf(LATTICE_CONV_PARAMETERS) {
 }
 
 at::Tensor ConvForward(LATTICE_CONV_PARAMETERS) {
-  CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
   const ConvTensors in = ConvTensorsOf(x, weight, bias, past, cu_seqlens);
   at::Tensor y = NewLike(x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lattice_short_conv", [&] {
@@ -87,8 +86,8 @@ ConvGradients ConvBackward(const at::Tensor& dy_in, LATTICE_CONV_PARAMETERS) {
   return {dx, dweight, dbias};
 }
 
-at::Tensor ConvShape(LATTICE_CONV_PARAMETERS) {
-  CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
+at::Tensor ConvShape(const at::Tensor& x, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                     const OptionalTensor&) {
   return NewLike(x);
 }
 
@@ -125,6 +124,7 @@ at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::T
                       const std::optional<at::Tensor>& past, const std::optional<at::Tensor>& cu_seqlens) {
   RequireCpu("[causal_conv]", {x, weight, bias, past});
   static const auto op = OperatorNamed<ConvSignature>("lattice::_causal_conv");
+  CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
   if (!WantsPastGradient("[causal_conv]", past, cu_seqlens))
     return op.call(x, weight, bias, past, cu_seqlens);
   const c10::SymInt earlier = past->sym_size(1);

@@ -78,7 +78,6 @@ UnitConvTensors UnitConvTensorsOf(LATTICE_UNIT_CONV_PARAMETERS) {
 }
 
 UnitConvResult UnitConvForward(LATTICE_UNIT_CONV_PARAMETERS) {
-  CheckUnitConv(x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
   const UnitConvTensors in =
       UnitConvTensorsOf(x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
   const at::Tensor results[] = {NewLike(x, at::kFloat), NewLike(x, at::kFloat)};
@@ -125,8 +124,9 @@ UnitConvGradients UnitConvBackward(const at::Tensor& dy1, const at::Tensor& dy2,
   return {dx, weight(0), bias(0), weight(1), bias(1)};
 }
 
-UnitConvResult UnitConvShape(LATTICE_UNIT_CONV_PARAMETERS) {
-  CheckUnitConv(x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
+UnitConvResult UnitConvShape(const at::Tensor& x, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                             const at::Tensor&, int64_t, double, const OptionalTensor&,
+                             const OptionalTensor&) {
   return {NewLike(x, at::kFloat), NewLike(x, at::kFloat)};
 }
 
@@ -179,6 +179,7 @@ std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilte
                                             const std::optional<at::Tensor>& past,
                                             const std::optional<at::Tensor>& cu_seqlens) {
   RequireCpu("[unit_convs]", {x, past, first.weight, first.bias, second.weight, second.bias});
+  CheckUnitConv(x, first.weight, first.bias, second.weight, second.bias, size, eps, past, cu_seqlens);
   static const auto op = OperatorNamed<UnitConvSignature>("lattice::_unit_convs");
   const auto call = [&](const at::Tensor& input, const OptionalTensor& before) {
     return op.call(input, first.weight, first.bias, second.weight, second.bias, size, eps, before,
