@@ -2,9 +2,11 @@
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -66,6 +68,7 @@ def test_packed_texts_are_what_they_are_alone(mixer):
                         torch.testing.assert_close(block[name][i:i + 1], of_text[name], **TIGHT)
 
 
+@torch.no_grad()
 def test_packed_texts_go_on():
     model, texts = small_model("mamba2", rope_period=8), [tokens_of(1, n, seed=n) for n in (5, 2, 7)]
     halves = [(text[:, :cut], text[:, cut:]) for text, cut in zip(texts, (2, 1, 6))]
@@ -166,7 +169,7 @@ def test_states_are_float32_in_bfloat16(mixer):
     assert all(g.dtype == torch.bfloat16 and g.isfinite().all() for g in gradients(narrow, narrow_loss).values())
 
 
-@pytest.mark.parametrize("mixer", MEMORIES)
+@pytest.mark.parametrize("mixer", ["lattice_dec", "mamba2", "mlstm", "rwkv7", "transformer"])
 def test_compiled_in_one_graph(mixer):
     torch._dynamo.reset()
     model, tokens = small_model(mixer, layers=1), tokens_of(2, 9)
@@ -174,9 +177,7 @@ def test_compiled_in_one_graph(mixer):
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     loss, got = compiled(tokens, targets=tokens)
     torch.testing.assert_close(loss, eager)
-    for name, gradient in gradients(model, eager).items():
-        pass
-    for a, b in zip(gradients(model, loss).values(), gradients(model, model(tokens, targets=tokens)[0]).values()):
+    for a, b in zip(gradients(model, loss).values(), gradients(model, eager).values()):
         torch.testing.assert_close(a, b)
     for name in states[0]:
         torch.testing.assert_close(got[0][name], states[0][name])
@@ -224,7 +225,7 @@ def test_the_same_seed_is_the_same_model():
     c = lnn.LanguageModel(config)
     torch.manual_seed(1)
     assert torch.equal(c.embed.weight, lnn.LanguageModel(config).embed.weight)
-    assert torch.equal(c.blocks[0].mixer.state0.norm(dim=-1), torch.ones(2, 16).mul(c.blocks[0].mixer.state0.norm(dim=-1)))
+    torch.testing.assert_close(c.blocks[0].mixer.state0.norm(dim=-1), torch.ones(2, 16))
     with torch.device("meta"):
         assert lnn.LanguageModel(config).embed.weight.is_meta
 
@@ -276,12 +277,8 @@ def test_decay_is_for_matrices():
 
 
 def test_import_is_lazy():
-    code = ("import torch, time, sys; a = time.perf_counter(); import lattice; b = time.perf_counter();"
-            "assert 'lattice.nn' not in sys.modules; lattice.nn.Config; assert 'lattice.nn' in sys.modules; print(b - a)")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": sys.path[0]} if False else None)
+    code = ("import sys, lattice; assert 'lattice.nn' not in sys.modules; lattice.nn.Config; assert 'lattice.nn' in sys.modules;"
+            "assert 'transformers' not in sys.modules")
+    package = str(Path(lattice.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=package))
     assert done.returncode == 0, done.stderr
-
-
-def test_a_memory_of_ones_own_is_a_layer_too():
-    names = {memory["name"] for memory in lattice.memories()}
-    assert {lnn.Config(mixer=name, **SMALL).memory["name"] for name in names} == names

