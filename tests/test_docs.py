@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-OURS = ("recurrence.md", "errata.md")
+OURS = ("recurrence.md", "errata.md", "python.md")
 
 
 def blocks(name):
@@ -16,7 +16,7 @@ def blocks(name):
     return [(name, text[: m.start()].count("\n") + 1, m.group(1)) for m in found]
 
 
-@pytest.mark.parametrize("name,line,code", blocks("recurrence.md"), ids=lambda x: str(x) if isinstance(x, int) else "")
+@pytest.mark.parametrize("name,line,code", blocks("recurrence.md") + blocks("python.md"), ids=lambda x: str(x) if isinstance(x, int) else "")
 def test_example_runs(name, line, code):
     assert "assert" in code, "an example that checks nothing cannot fail"
     exec(compile("\n" * line + code, str(DOCS / name), "exec"), {"__name__": "example"})
