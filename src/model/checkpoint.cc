@@ -21,9 +21,31 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kModelType = "lattice";
 // Fields that other tools read or add; they do not affect what the model computes.
-constexpr std::string_view kForeignFields[] = {
-    "architectures", "model_type",   "torch_dtype",  "dtype",        "transformers_version",
-    "_name_or_path", "bos_token_id", "eos_token_id", "pad_token_id", "auto_map"};
+constexpr std::string_view kForeignFields[] = {"architectures",
+                                               "model_type",
+                                               "torch_dtype",
+                                               "dtype",
+                                               "transformers_version",
+                                               "_name_or_path",
+                                               "_commit_hash",
+                                               "auto_map",
+                                               "tokenizer_class",
+                                               "bos_token_id",
+                                               "eos_token_id",
+                                               "pad_token_id",
+                                               "sep_token_id",
+                                               "use_cache",
+                                               "return_dict",
+                                               "output_attentions",
+                                               "output_hidden_states",
+                                               "attn_implementation",
+                                               "_attn_implementation",
+                                               "is_encoder_decoder",
+                                               "chunk_size_feed_forward",
+                                               "id2label",
+                                               "label2id",
+                                               "problem_type",
+                                               "task_specific_params"};
 constexpr std::string_view kRequired[] = {"mixer", "vocab_size", "layers", "width", "heads"};
 
 OrderedJson SectionToJson(const Config& config, std::string_view section) {
@@ -58,6 +80,7 @@ struct Expected {
   std::string name;
   std::vector<int64_t> shape;
   io::Dtype dtype;
+  bool may_be_wide = false;  // F32 will do as well
 };
 
 // The tensors in the file of a model whose matrices are of `dtype`.
@@ -65,7 +88,7 @@ std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io
   std::vector<Expected> expected;
   for (const TensorInfo& info : tensors) {
     const bool wide = dtype == io::Dtype::kI8 && !info.IsMatrix();
-    expected.push_back({info.name, info.shape, wide ? io::Dtype::kF32 : dtype});
+    expected.push_back({info.name, info.shape, wide ? io::Dtype::kF32 : dtype, !info.IsMatrix()});
     if (dtype == io::Dtype::kI8 && info.IsMatrix()) {
       expected.push_back({info.name + std::string(kScaleSuffix), {info.shape[0]}, io::Dtype::kF32});
     }
@@ -170,6 +193,7 @@ io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
         "[checkpoint] ", source, ": weights of dtype ", io::Name(dtype), "; expected F32, BF16, F16 or I8");
   for (const Expected& tensor : expected) {
     const io::Dtype found = file.Get(tensor.name).dtype;
+    if (tensor.may_be_wide && found == io::Dtype::kF32) continue;
     Check(found == tensor.dtype, "[checkpoint] ", source, ": \"", tensor.name, "\" is ", io::Name(found),
           dtype == io::Dtype::kI8 ? StrCat("; an int8 checkpoint has ", io::Name(tensor.dtype), " there")
                                   : StrCat(" but others are ", io::Name(tensor.dtype)));

@@ -54,6 +54,11 @@ TEST(Checkpoint, ForeignOrDamagedConfigsAreRefused) {
   };
   const std::string start = R"({"model_type":"lattice","mixer":"gla","vocab_size":9,"layers":1,"width":8)";
   EXPECT_EQ(message(start + R"(,"heads":1,"transformers_version":"5.0","eos_token_id":[1,2]})"), "no error");
+  EXPECT_EQ(message(start + R"(,"heads":1,"dtype":"bfloat16","use_cache":false,"auto_map":{"AutoModel":"x"},)"
+                            R"("id2label":{"0":"a"},"pad_token_id":null})"),
+            "no error");
+  EXPECT_TRUE(
+      Says(message(start + R"(,"heads":1,"quantization_config":{"bits":4}})"), {"quantization_config"}));
   EXPECT_TRUE(Says(message(R"({"model_type":"llama"})"), {"\"llama\"", "reads \"lattice\""}));
   EXPECT_TRUE(Says(message("{}"), {"config.json", "\"model_type\" is missing"}));
   EXPECT_TRUE(Says(message("[]"), {"expected an object"}));
@@ -70,7 +75,7 @@ TEST(Checkpoint, ForeignOrDamagedConfigsAreRefused) {
 
 // The error for a weight file of `config` whose list of tensors was modified by `change`.
 template <typename Change>
-std::string CheckError(const ModelConfig& config, Change&& change) {
+std::string CheckError(const ModelConfig& config, Change&& change, io::Dtype found = io::Dtype::kF32) {
   const io::TestDir dir;
   std::vector<std::vector<float>> storage;
   std::vector<io::TensorView> views;
@@ -81,7 +86,7 @@ std::string CheckError(const ModelConfig& config, Change&& change) {
   change(views);
   io::WriteSafetensors(dir / kWeightsFile, views);
   const io::Safetensors file(dir / kWeightsFile);
-  return ErrorOf([&] { EXPECT_EQ(CheckWeights(config, file), io::Dtype::kF32); });
+  return ErrorOf([&] { EXPECT_EQ(CheckWeights(config, file), found); });
 }
 
 TEST(Checkpoint, WeightsMustMatchTheConfig) {
@@ -104,6 +109,32 @@ TEST(Checkpoint, WeightsMustMatchTheConfig) {
                    {"embed.weight", "[16, 20]", "[20, 16]"}));
   EXPECT_TRUE(Says(CheckError(config, [](Views& views) { views.back().dtype = io::Dtype::kI32; }),
                    {"is I32 but others are F32"}));
+}
+
+// Other frameworks keep gates, norms and states in float32 beside projections in half the bits.
+TEST(Checkpoint, OnlyMatricesMustBeOfOneType) {
+  const ModelConfig config = Tiny("lattice_dec");
+  using Views = std::vector<io::TensorView>;
+  // The names of the tensors that become BF16; theirs are half the bytes.
+  const auto narrowed = [&](auto&& chosen) {
+    return CheckError(
+        config,
+        [&](Views& views) {
+          const std::vector<TensorInfo> infos = ModelTensors(config);
+          for (size_t i = 0; i < infos.size(); ++i) {
+            if (!chosen(infos[i])) continue;
+            views[i].dtype = io::Dtype::kBF16;
+            views[i].bytes = views[i].bytes.first(views[i].bytes.size() / 2);
+          }
+        },
+        io::Dtype::kBF16);
+  };
+  EXPECT_EQ(narrowed([](const TensorInfo&) { return true; }), "no error");
+  EXPECT_EQ(narrowed([](const TensorInfo& info) { return info.IsMatrix(); }), "no error");
+  EXPECT_EQ(narrowed([](const TensorInfo& info) { return info.name.find("state0") == std::string::npos; }),
+            "no error");
+  EXPECT_TRUE(Says(narrowed([](const TensorInfo& info) { return info.name == "embed.weight"; }),
+                   {"is F32 but others are BF16"}));
 }
 
 TEST(Checkpoint, ThreeThousandDamagedConfigsDoNotCrash) {

@@ -39,6 +39,7 @@ class BpeTokenizer : public Tokenizer {
   BpeTokenizer(Tables tables, std::vector<TokenizerFile> files);
 
   void EncodeTo(std::string_view text, std::vector<int32_t>& out) const override;
+  std::optional<HubTokenizer> ForHub() const override;
 
  protected:
   void AppendToken(int32_t id, bool at_start, std::string& out) const override;

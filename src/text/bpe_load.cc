@@ -1,5 +1,4 @@
-// Reads vocab.json and merges.txt. Both write bytes as printable characters: printable bytes stand for
-// themselves, the others are numbered from U+0100 on.
+// Reads vocab.json and merges.txt. Both write bytes as printable characters (text/byte_characters.h).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,6 +7,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "text/bpe.h"
+#include "text/byte_characters.h"
 #include "text/documents.h"
 #include "text/utf8.h"
 
@@ -18,19 +18,6 @@ using Tables = BpeTokenizer::Tables;
 
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 constexpr size_t kMaxVocab = 1 << 24;
-
-bool Prints(int byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
-
-// The character that represents each byte.
-std::array<char32_t, 256> ByteCharacters() {
-  std::array<char32_t, 256> characters;
-  char32_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte)
-    characters[byte] = Prints(byte) ? static_cast<char32_t>(byte) : next++;
-  return characters;
-}
 
 // The bytes of a token; a token with other characters (a special one) is taken literally.
 std::string BytesOf(std::string_view token, const std::unordered_map<char32_t, char>& bytes) {

@@ -18,6 +18,8 @@ class BytesTokenizer : public Tokenizer {
     for (size_t i = 0; i < text.size(); ++i) out[before + i] = static_cast<uint8_t>(text[i]);
   }
 
+  std::optional<HubTokenizer> ForHub() const override;
+
  protected:
   void AppendToken(int32_t id, bool, std::string& out) const override {
     if (id < kEot) out += static_cast<char>(id);

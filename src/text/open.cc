@@ -8,6 +8,7 @@
 #include "io/json.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
+#include "text/hub.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer.h"
 
@@ -75,6 +76,7 @@ void SaveTokenizer(const Tokenizer& tokenizer, const fs::path& directory) {
       {"bos_id", tokenizer.special().bos}, {"eos_id", tokenizer.special().eos},
       {"eot_id", tokenizer.special().eot}, {"hash", tokenizer.hash()}};
   io::WriteFileAtomic(directory / kTokenizerFile, saved.dump(2) + "\n");
+  SaveHubFiles(tokenizer, directory);
 }
 
 }  // namespace lattice::text

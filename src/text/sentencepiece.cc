@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "io/file.h"
 #include "text/documents.h"
+#include "text/sentencepiece_hub.h"
 #include "text/sentencepiece_model.h"
 #include "text/utf8.h"
 #include "text/word_cache.h"
@@ -19,8 +20,6 @@ namespace {
 using Processor = sentencepiece::SentencePieceProcessor;
 
 constexpr size_t kMaxModelBytes = size_t{256} << 20;
-// U+2581, which stands for a space in pieces.
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 std::string WithSpaces(std::string_view piece) {
   std::string out;
@@ -157,6 +156,7 @@ class SentencePieceTokenizer : public Tokenizer {
                          std::string content)
       : Tokenizer("sentencepiece", processor->GetPieceSize(), SpecialIdsOf(*processor),
                   {{std::string(kSentencePieceFile), std::move(content)}}),
+        model_(model),
         texts_(PieceTexts(*processor, model)),
         drop_first_space_(model.dummy_prefix || model.remove_extra_spaces),
         by_word_(WordsAreIndependent(*processor, model)),
@@ -172,6 +172,10 @@ class SentencePieceTokenizer : public Tokenizer {
       EncodeWord(text.substr(first ? 0 : 1, end - (first ? 0 : 1)), out);
       text.remove_prefix(end);
     }
+  }
+
+  std::optional<HubTokenizer> ForHub() const override {
+    return SentencePieceForHub(*processor_, model_, special());
   }
 
  protected:
@@ -198,6 +202,7 @@ class SentencePieceTokenizer : public Tokenizer {
     cache_.Store(word, std::span(out).subspan(before));
   }
 
+  SentencePieceModel model_;
   std::vector<std::string> texts_;
   bool drop_first_space_;
   bool by_word_;

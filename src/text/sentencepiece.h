@@ -12,6 +12,8 @@
 namespace lattice::text {
 
 inline constexpr std::string_view kSentencePieceFile = "tokenizer.model";
+// U+2581, which stands for a space in pieces.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 // Throws Error when the file is not a SentencePiece model. The end-of-text id is that of the piece
 // <|endoftext|> if the model has it, else of </s>.

@@ -45,6 +45,7 @@ class ModelReader {
       if (field.Is(kDenormalizerSpec, kBytes)) ReadDenormalizerSpec(Open(field.bytes));
     }
     CheckSymbols();
+    model_.user_symbols = !symbols_.empty();
     return model_;
   }
 

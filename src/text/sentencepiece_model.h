@@ -16,6 +16,7 @@ struct SentencePieceModel {
   bool escape_spaces = true;               // spaces become U+2581
   bool normalizes = false;                 // a normalisation table is applied before encoding
   bool denormalizes = false;               // another one is applied after decoding
+  bool user_symbols = false;               // some pieces are taken from the text before anything else
   std::string unknown = " \xE2\x81\x87 ";  // text of the unknown token
 };
 

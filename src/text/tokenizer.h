@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ struct SpecialIds {
 struct TokenizerFile {
   std::string name;
   std::string content;
+};
+
+// A tokenizer in the words of the `tokenizers` library (text/hub.h).
+struct HubTokenizer {
+  std::string json;      // content of tokenizer.json
+  std::string bos, eot;  // how it spells the special ids; empty where there is none
 };
 
 // Immutable; every method may be called from several threads at once.
@@ -59,6 +66,9 @@ class Tokenizer {
   void DecodeTo(int32_t id, bool at_start, std::string& out) const;
   std::string Decode(std::span<const int32_t> ids) const;
 
+  // Data from which the `tokenizers` library gives the same ids for every text; none when it cannot.
+  virtual std::optional<HubTokenizer> ForHub() const = 0;
+
  protected:
   Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special, std::vector<TokenizerFile> files);
 
@@ -82,7 +92,7 @@ class Tokenizer {
 // Throws Error that says what was tried. In a checkpoint the files must have the recorded hash.
 std::unique_ptr<Tokenizer> OpenTokenizer(const std::string& spec);
 
-// Writes the tokenizer's files and lattice_tokenizer.json into a directory that exists.
+// Writes the tokenizer's files, lattice_tokenizer.json and the files of text/hub.h into a directory that exists.
 void SaveTokenizer(const Tokenizer& tokenizer, const std::filesystem::path& directory);
 
 inline constexpr std::string_view kTokenizerFile = "lattice_tokenizer.json";

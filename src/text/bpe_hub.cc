@@ -1,0 +1,28 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "io/json.h"
+#include "text/bpe.h"
+#include "text/documents.h"
+#include "text/hub.h"
+
+namespace lattice::text {
+
+std::optional<HubTokenizer> BpeTokenizer::ForHub() const {
+  // The vocabulary as its file has it, which has been read before.
+  HubMerging merging;
+  merging.vocab = nlohmann::json::parse(files()[0].content);
+  std::vector<std::string> symbols(merging.vocab.size());
+  for (const auto& [symbol, id] : merging.vocab.items()) symbols[id.get<size_t>()] = symbol;
+  merging.merges.resize(tables_.merges.size());
+  for (const auto& [pair, merge] : tables_.merges)
+    merging.merges[static_cast<size_t>(merge.rank)] = {symbols[pair >> 32], symbols[pair & UINT32_MAX]};
+
+  std::vector<std::pair<int32_t, std::string>> special;
+  if (tables_.eot >= 0) special.emplace_back(tables_.eot, std::string(kEndOfText));
+  return HubTokenizer{HubTokenizerJson(merging, nullptr, HubBytesAsCharacters(/*words=*/true),
+                                       HubBytesAsCharacters(/*words=*/true), special),
+                      "", tables_.eot >= 0 ? std::string(kEndOfText) : ""};
+}
+
+}  // namespace lattice::text
