@@ -3,11 +3,13 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer.h"
 
@@ -35,18 +37,32 @@ int TrainTokenizer(const TrainOptions& options) {
 struct EncodeOptions {
   std::string tokenizer;
   std::string text;
+  bool json_lines = false;
 };
 
-int Encode(const EncodeOptions& options) {
-  const std::unique_ptr<text::Tokenizer> tokenizer = text::OpenTokenizer(options.tokenizer);
-  std::string text = options.text;
-  if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
+void PrintIds(const text::Tokenizer& tokenizer, std::string_view text) {
   const char* separator = "";
-  for (const int32_t id : tokenizer->Encode(text)) {
+  for (const int32_t id : tokenizer.Encode(text)) {
     std::cout << separator << id;
     separator = " ";
   }
   std::cout << "\n";
+}
+
+int Encode(const EncodeOptions& options) {
+  const std::unique_ptr<text::Tokenizer> tokenizer = text::OpenTokenizer(options.tokenizer);
+  if (options.json_lines) {
+    int64_t number = 0;
+    for (std::string line; std::getline(std::cin, line);) {
+      const nlohmann::json text = io::ParseJson(line, StrCat("line ", ++number));
+      Check(text.is_string(), "[tokenizer] line ", number, " is not a string of JSON");
+      PrintIds(*tokenizer, text.get_ref<const std::string&>());
+    }
+    return 0;
+  }
+  std::string text = options.text;
+  if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  PrintIds(*tokenizer, text);
   return 0;
 }
 
@@ -73,7 +89,11 @@ void AddEncode(CLI::App& parent, Chosen& chosen) {
   const auto options = std::make_shared<EncodeOptions>();
   command->add_option("--tokenizer", options->tokenizer, "bytes, a .model file, vocab.json, or a checkpoint")
       ->required();
-  command->add_option("--text", options->text, "text; - reads standard input")->required();
+  CLI::Option_group* what = command->add_option_group("what to encode");
+  what->add_option("--text", options->text, "text; - reads standard input");
+  what->add_flag("--json-lines", options->json_lines,
+                 "every line of standard input is a string of JSON and gives a line of ids");
+  what->require_option(1);
   command->footer("Example: ./lattice tokenizer encode --tokenizer book.model --text \"It was\"");
   command->callback([options, &chosen] { chosen = [options] { return Encode(*options); }; });
 }

@@ -85,6 +85,7 @@ run_suite() {
     prepare release
     provide chromium chromium "the tests of the page"
     triton_ready || (locked install_triton) || say "without Triton, the tests of the GPU kernels will be skipped"
+    hub_ready || (locked install_hub) || say "without transformers and peft, the tests of lattice.hf will be skipped"
     (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests)
     return
   fi
@@ -122,6 +123,9 @@ build_with_cuda_wheel() {
 # The GPU kernels are tested without a GPU, but not without their compiler.
 triton_ready() { "$PYTHON" -c 'import triton' 2>/dev/null; }
 install_triton() { logged "installing Triton for the tests of the GPU kernels" pip_install "$ROOT/requirements-gpu.txt"; }
+
+hub_ready() { "$PYTHON" -c 'import sys; from importlib.util import find_spec; sys.exit(not (find_spec("peft") and find_spec("transformers")))'; }
+install_hub() { logged "installing transformers and peft for the tests of lattice.hf" pip_install "$ROOT/requirements-hf.txt"; }
 
 # provide <program> <packages> <use>: installs what only some tests want. Without it and without the right to
 # install it, says that they are skipped.
