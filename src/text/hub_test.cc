@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/error.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/testing.h"
@@ -68,7 +69,7 @@ TEST(Hub, BpeKeepsVocabularyAndOrder) {
   ASSERT_GT(model["merges"].size(), 100u);
   size_t at = 0;
   for (const json& merge : model["merges"]) {
-    at = file.find("\n" + merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n", at);
+    at = file.find(StrCat("\n", merge[0].get<std::string>(), " ", merge[1].get<std::string>(), "\n"), at);
     ASSERT_NE(at, std::string::npos) << merge;
   }
   EXPECT_EQ(Saved(*bpe, "generation_config.json")["eos_token_id"], 0);

@@ -67,7 +67,7 @@ class Tokenizer {
   std::string Decode(std::span<const int32_t> ids) const;
 
   // Data from which the `tokenizers` library gives the same ids for every text; none when it cannot.
-  virtual std::optional<HubTokenizer> ForHub() const = 0;
+  virtual std::optional<HubTokenizer> ForHub() const { return std::nullopt; }
 
  protected:
   Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special, std::vector<TokenizerFile> files);
