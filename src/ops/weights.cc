@@ -45,12 +45,12 @@ void LoadWeights(const model::ModelConfig& config, const std::filesystem::path& 
   Check(
       dtype != io::Dtype::kI8, "[model] ", path.string(),
       " holds int8 weights: it can be run (./lattice generate) but not trained; use the float32 checkpoint");
-  const at::ScalarType type = TypeOf(dtype);
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < tensors.size(); ++i) {
+    const io::TensorView& view = file.Get(tensors[i].name);
     // from_blob wants a mutable pointer; the mapped file is only read.
-    void* data = const_cast<std::byte*>(file.Get(tensors[i].name).bytes.data());
-    parameters[i].copy_(at::from_blob(data, tensors[i].shape, at::TensorOptions().dtype(type)));
+    void* data = const_cast<std::byte*>(view.bytes.data());
+    parameters[i].copy_(at::from_blob(data, tensors[i].shape, at::TensorOptions().dtype(TypeOf(view.dtype))));
   }
 }
 
