@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/next_steps.h"
+#include "model/checkpoint.h"
 #include "model/config.h"
 #include "runs/run_directory.h"
 #include "train/trainer.h"
@@ -27,6 +28,7 @@ struct TrainFlags {
   std::string out;
   std::vector<std::string> overrides;
   std::string resume;
+  std::string init;
   std::string device = "cpu";
   int threads = 0;
 };
@@ -45,8 +47,21 @@ fs::path ConfigFile(const TrainFlags& options) {
   return fs::exists(own) ? own : fs::path();
 }
 
+// Model and tokenizer of the checkpoint that --init names.
+void TakeModel(const TrainFlags& options, const fs::path& checkpoint, model::Config& config) {
+  for (const std::string& assignment : options.overrides) {
+    if (assignment.starts_with("model.") || assignment.starts_with("data.tokenizer")) {
+      throw UsageError(StrCat("--set ", assignment, ": --init takes model and tokenizer from ",
+                              checkpoint.string(), "; leave one of the two out"));
+    }
+  }
+  config.model = model::ReadModelConfig(checkpoint);
+  config.data.tokenizer = checkpoint.string();
+}
+
 model::Config ReadConfig(const TrainFlags& options) {
   model::Config config = AsUsage([&] { return model::LoadConfig(ConfigFile(options), options.overrides); });
+  if (!options.init.empty()) TakeModel(options, runs::FindCheckpoint(options.init), config);
   if (!options.data.empty()) config.data.train = options.data;
   if (!options.valid.empty()) config.data.valid = options.valid;
   if (config.data.train.empty()) throw UsageError("no text to train on; pass --data FILE or set data.train");
@@ -87,8 +102,11 @@ int Train(const TrainFlags& options) {
   if (options.out.empty() && (options.resume == "auto" || options.resume == "latest")) {
     throw UsageError(StrCat("--resume ", options.resume, " needs --out RUN, the run to go on with"));
   }
+  if (!options.init.empty() && !options.resume.empty())
+    throw UsageError("--init starts a new run and --resume goes on with one; pass one of the two");
   train::TrainRequest request;
   request.config = ReadConfig(options);
+  if (!options.init.empty()) request.init = runs::FindCheckpoint(options.init);
   request.run = RunDirectory(options, request.config);
   request.checkpoints = ResumeFrom(options, request.run);
   // With --resume auto a completed run is a success, so that scripts can repeat the command until it
@@ -123,6 +141,9 @@ void AddTrain(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "--resume", options->resume,
       "auto: from the newest checkpoint in --out if there is one; latest: it must be there; or a path");
+  command->add_option(
+      "--init", options->init,
+      "start from the weights, model and tokenizer of this run or checkpoint, also one of Hugging Face's");
   command->add_option("--device", options->device, "cpu, the only one so far (docs/gpu.md)");
   command->add_option("--threads", options->threads, "threads; default: all cores")
       ->check(CLI::Range(1, 4096));

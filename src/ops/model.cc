@@ -81,6 +81,10 @@ std::string ReadConfig(const std::string& directory) {
   return AsValueError([&] { return KeysOf(model::ReadModelConfig(directory)).dump(); });
 }
 
+std::string ParseConfigFile(const std::string& text) {
+  return AsValueError([&] { return KeysOf(model::ModelFromJson(text, model::kConfigFile)).dump(); });
+}
+
 // Reads the weights of a checkpoint, whose files must be those that were saved there.
 void LoadWeightsOp(const std::string& directory, at::TensorList parameters) {
   AsValueError([&] {
@@ -121,6 +125,7 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
   m.def("initial_tensors(str config, int seed, str prefix=\"\") -> Tensor[]", Initial);
   // the keys in the config.json of a checkpoint, and the text of such a file
   m.def("read_model_config(str directory) -> str", ReadConfig);
+  m.def("parse_model_config(str content) -> str", ParseConfigFile);
   m.def("model_config_file(str config, str torch_dtype=\"float32\") -> str", ToConfigFile);
   // all tensors of the model, in their order
   m.def("load_weights(str directory, Tensor(a!)[] parameters) -> ()", LoadWeightsOp);

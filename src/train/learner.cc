@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "kernels/registry.h"
+#include "model/checkpoint.h"
 #include "train/precision.h"
 #include "train/schedule.h"
 #include "train/segments.h"
@@ -68,6 +69,13 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
   state_.data = data_.train.fingerprint();
   Check(!config_.data.reset_state || tokenizer_->special().eot >= 0,
         "[config] data.reset_state needs a tokenizer with an end-of-text id; set data.reset_state=false");
+}
+
+void Learner::StartFrom(const std::filesystem::path& checkpoint) {
+  for (const std::string_view file : {model::kConfigFile, model::kWeightsFile})
+    model::VerifyChecksum(checkpoint / file);
+  CheckSameModel(checkpoint, model_.config());
+  model_.LoadWeights(checkpoint / model::kWeightsFile);
 }
 
 void Learner::Resume(const std::filesystem::path& checkpoint) {

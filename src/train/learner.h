@@ -47,6 +47,9 @@ class Learner {
   int64_t epoch_windows() const { return batches_.epoch_windows(); }
   int64_t rows() const { return rows_; }
 
+  // Takes the weights of a checkpoint, which need not be one of training.
+  void StartFrom(const std::filesystem::path& checkpoint);
+
   // Continues from a checkpoint: loads weights, optimizer, states and counters.
   void Resume(const std::filesystem::path& checkpoint);
 

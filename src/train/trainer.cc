@@ -67,7 +67,11 @@ class Run {
         saving_(
             request.run, learner_.config().train, [this](const std::string& line) { progress_.Line(line); },
             [this] { return !result_.stopped && stop_.requested(); }) {
-    if (!request.checkpoints.empty()) Resume();
+    if (!request.checkpoints.empty()) {
+      Resume();
+    } else if (!request.init.empty()) {
+      learner_.StartFrom(request.init);
+    }
     if (complete_) return;
     metrics_.emplace(request.run / runs::kMetricsFile, learner_.state().step);
     earlier_seconds_ = learner_.state().elapsed;

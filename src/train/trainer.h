@@ -19,6 +19,9 @@ struct TrainRequest {
   std::filesystem::path run;  // created if it does not exist
   // Resume from the first of these that is intact; empty: start from scratch.
   std::vector<std::filesystem::path> checkpoints;
+  // A new run starts from the weights of this checkpoint, of a model with the same configuration; empty: from
+  // random ones.
+  std::filesystem::path init;
   // If true, resuming a run that has done all its steps is no error: Train() says so and does nothing.
   bool complete_is_fine = false;
   std::string resume_command;  // printed when a signal ends the run early

@@ -23,16 +23,26 @@ class LatticeCacheLayer(CacheLayerMixin):
 
     def reset(self):
         """Back to before the first token: the next one starts from the model's own initial state."""
-        self.state, self.seen, self.padded, self.is_initialized = None, 0, False, False
+        self.state, self.seen, self.model, self.is_initialized = None, 0, None, False
 
     def lazy_initialization(self, key_states, value_states):
         pass
 
-    def update(self, state, tokens, padded=False):
-        """Takes the state behind `tokens` more tokens; `padded`: some rows ended before the last of them."""
+    def require(self, model, batch):
+        """ValueError unless this is empty, or was filled by a model with this fingerprint and so many texts."""
+        if self.model is not None and self.model != model:
+            raise ValueError("this cache was filled by another model: " + ", ".join(
+                f"{name} {theirs!r} there, {ours!r} here" for (name, theirs), (_, ours) in zip(self.model, model)
+                if theirs != ours) + "; pass a cache of this one")  # fmt: skip
+        if self.batch_size not in (-1, batch):
+            raise ValueError(f"this cache has read {self.batch_size} texts, and {batch} go on; select its rows with "
+                             "batch_select_indices, or repeat them with batch_repeat_interleave")  # fmt: skip
+        self.model = model
+
+    def update(self, state, tokens):
+        """Takes the state behind `tokens` more tokens."""
         self.state = pytree.tree_map(_detached, state)
         self.seen += tokens
-        self.padded = padded
         self.is_initialized = True
 
     def _each(self, change):
