@@ -3,6 +3,7 @@
 
 #include "io/json.h"
 #include "text/bpe.h"
+#include "text/bpe_split.h"
 #include "text/documents.h"
 #include "text/hub.h"
 
@@ -18,11 +19,16 @@ std::optional<HubTokenizer> BpeTokenizer::ForHub() const {
   for (const auto& [pair, merge] : tables_.merges)
     merging.merges[static_cast<size_t>(merge.rank)] = {symbols[pair >> 32], symbols[pair & UINT32_MAX]};
 
+  const nlohmann::json words = {{"type", "Split"},
+                                {"pattern", {{"Regex", WordPattern()}}},
+                                {"behavior", "Isolated"},
+                                {"invert", false}};
+  const nlohmann::json splitting = {{"type", "Sequence"}, {"pretokenizers", {words, HubBytesAsCharacters()}}};
+  const std::string eot(tables_.eot >= 0 ? kEndOfText : "");
   std::vector<std::pair<int32_t, std::string>> special;
-  if (tables_.eot >= 0) special.emplace_back(tables_.eot, std::string(kEndOfText));
-  return HubTokenizer{HubTokenizerJson(merging, nullptr, HubBytesAsCharacters(/*words=*/true),
-                                       HubBytesAsCharacters(/*words=*/true), special),
-                      "", tables_.eot >= 0 ? std::string(kEndOfText) : ""};
+  if (tables_.eot >= 0) special.emplace_back(tables_.eot, eot);
+  return HubTokenizer{HubTokenizerJson(merging, nullptr, splitting, HubBytesAsCharacters(), special), "",
+                      eot};
 }
 
 }  // namespace lattice::text

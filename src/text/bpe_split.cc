@@ -1,6 +1,7 @@
 // GPT-2's pre-tokenisation by hand, equivalent to its regular expression.
 #include "text/bpe_split.h"
 
+#include "base/error.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -60,6 +61,13 @@ size_t FirstWord(std::string_view text) {
     if (kind != CharClass::kSpace) return RunEnd(text, start, kind);
   }
   return SpaceWord(text);
+}
+
+std::string WordPattern() {
+  const std::string letters = BracketOf(CharClass::kLetter), numbers = BracketOf(CharClass::kNumber),
+                    spaces = BracketOf(CharClass::kSpace);
+  return StrCat("'s|'t|'re|'ve|'m|'ll|'d| ?[", letters, "]+| ?[", numbers, "]+| ?[^", spaces, letters,
+                numbers, "]+|[", spaces, "]+(?![^", spaces, "])|[", spaces, "]+");
 }
 
 }  // namespace lattice::text

@@ -3,6 +3,7 @@
 #define LATTICE_TEXT_BPE_SPLIT_H_
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace lattice::text {
@@ -12,6 +13,9 @@ namespace lattice::text {
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Bytes that are not UTF-8 count as neither letter, number nor space.
 size_t FirstWord(std::string_view text);
+
+// That expression with letters, numbers and spaces spelled out, for programs with another version of Unicode.
+std::string WordPattern();
 
 }  // namespace lattice::text
 

@@ -17,7 +17,7 @@ std::optional<HubTokenizer> BytesTokenizer::ForHub() const {
     AppendUtf8(characters[byte], symbol);
     merging.vocab[symbol] = byte;
   }
-  const nlohmann::json characters_of_bytes = HubBytesAsCharacters(/*words=*/false);
+  const nlohmann::json characters_of_bytes = HubBytesAsCharacters();
   const std::string eot(kEndOfText);
   return HubTokenizer{
       HubTokenizerJson(merging, nullptr, characters_of_bytes, characters_of_bytes, {{kEot, eot}}), "", eot};

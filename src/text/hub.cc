@@ -66,8 +66,8 @@ std::string HubTokenizerJson(const HubMerging& merging, const json& normalizer, 
          "\n";
 }
 
-json HubBytesAsCharacters(bool words) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", words}};
+json HubBytesAsCharacters() {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}};
 }
 
 void SaveHubFiles(const Tokenizer& tokenizer, const std::filesystem::path& directory) {

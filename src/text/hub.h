@@ -31,8 +31,8 @@ std::string HubTokenizerJson(const HubMerging& merging, const nlohmann::json& no
                              const nlohmann::json& pre_tokenizer, const nlohmann::json& decoder,
                              const std::vector<std::pair<int32_t, std::string>>& special);
 
-// Bytes written as characters (text/byte_characters.h); `words`: cut as GPT-2 cuts.
-nlohmann::json HubBytesAsCharacters(bool words);
+// Bytes written as characters (text/byte_characters.h), and back.
+nlohmann::json HubBytesAsCharacters();
 
 // Writes generation_config.json and, where the library can express the tokenizer, tokenizer.json and
 // tokenizer_config.json.

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <sstream>
 
 #include "text/code_range.h"
 
@@ -10,14 +12,26 @@ namespace {
 
 #include "text/unicode_ranges.inc"
 
-bool IsSpace(uint32_t code) {
-  return (code >= 0x9 && code <= 0xD) || code == 0x20 || code == 0x85 || code == 0xA0 || code == 0x1680 ||
-         (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||
-         code == 0x205F || code == 0x3000;
+constexpr CodeRange kSpaces[] = {{0x9, 0xD},       {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},
+                                 {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
+                                 {0x205F, 0x205F}, {0x3000, 0x3000}};
+
+std::span<const CodeRange> RangesOf(CharClass kind) {
+  switch (kind) {
+    case CharClass::kSpace:
+      return kSpaces;
+    case CharClass::kLetter:
+      return kLetters;
+    case CharClass::kNumber:
+      return kNumbers;
+    case CharClass::kOther:
+      break;
+  }
+  return {};
 }
 
 CharClass Search(uint32_t code) {
-  if (IsSpace(code)) return CharClass::kSpace;
+  if (Contains(kSpaces, code)) return CharClass::kSpace;
   if (Contains(kLetters, code)) return CharClass::kLetter;
   return Contains(kNumbers, code) ? CharClass::kNumber : CharClass::kOther;
 }
@@ -34,6 +48,16 @@ CharClass ClassOf(char32_t code) {
     return table;
   }();
   return code < kTableSize ? kTable[code] : Search(code);
+}
+
+std::string BracketOf(CharClass kind) {
+  std::ostringstream out;
+  out << std::hex << std::uppercase;
+  for (const CodeRange& range : RangesOf(kind)) {
+    out << "\\x{" << range.first << "}";
+    if (range.last != range.first) out << "-\\x{" << range.last << "}";
+  }
+  return out.str();
 }
 
 }  // namespace lattice::text
