@@ -5,12 +5,19 @@
 >>> model = AutoModelForCausalLM.from_pretrained("runs/book/checkpoints/latest")
 """
 
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+try:
+    import transformers
+except ImportError as error:
+    raise ImportError("lattice.hf needs transformers 5.22 or newer: pip install transformers") from error
+if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < (5, 22):
+    raise ImportError(f"lattice.hf needs transformers 5.22 or newer, got {transformers.__version__}: pip install -U transformers")
 
-from lattice.hf.cache import LatticeCache
-from lattice.hf.configuration import LatticeConfig
-from lattice.hf.modeling import LatticeForCausalLM
-from lattice.hf.tokenization import LatticeTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+
+from lattice.hf.cache import LatticeCache  # noqa: E402
+from lattice.hf.configuration import LatticeConfig  # noqa: E402
+from lattice.hf.modeling import LatticeForCausalLM  # noqa: E402
+from lattice.hf.tokenization import LatticeTokenizer  # noqa: E402
 
 AutoConfig.register(LatticeConfig.model_type, LatticeConfig, exist_ok=True)
 AutoModelForCausalLM.register(LatticeConfig, LatticeForCausalLM, exist_ok=True)
