@@ -71,8 +71,7 @@ class Scheduler {
   const SequenceContext context_;
   const SchedulerLimits limits_;
   const StateCost cost_;
-  const std::exception_ptr stopping_error_,
-      expired_error_;  // made in advance, so that failing needs no memory
+  const std::exception_ptr stopping_error_, expired_error_;  // made in advance: failing needs no memory
   runtime::Engine engine_;
 
   mutable std::mutex mutex_;
