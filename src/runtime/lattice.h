@@ -30,8 +30,8 @@ typedef struct lattice_snapshot lattice_snapshot;
 /* Why the last call of this thread failed; valid until this thread's next failure. Empty before the first. */
 LATTICE_API const char* lattice_last_error(void);
 
-/* Loads a user-defined memory from a shared library (docs/adding-a-memory.md). Call it before models with that
- * memory are opened. It runs the library's code. */
+/* Loads a user-defined memory from a shared library (docs/adding-a-memory.md). Call it before models with
+ * that memory are opened. It runs the library's code. */
 LATTICE_API int lattice_load_memory(const char* path);
 
 /* Opens a checkpoint directory with its tokenizer. `threads` 0: one per core. */
@@ -50,8 +50,8 @@ LATTICE_API int lattice_encode(const lattice_model* model, const char* text, siz
 LATTICE_API int lattice_decode(const lattice_model* model, int32_t token, char* text, size_t capacity,
                                size_t* bytes);
 
-/* The bytes of many tokens. `at_start`: this is the beginning of the text, so that a space which the tokenizer
- * has added in front of it is left out. */
+/* The bytes of many tokens. `at_start`: this is the beginning of the text, so that a space which the
+ * tokenizer has added in front of it is left out. */
 LATTICE_API int lattice_decode_all(const lattice_model* model, const int32_t* tokens, size_t count,
                                    int at_start, char* text, size_t capacity, size_t* bytes);
 
@@ -74,15 +74,15 @@ typedef struct lattice_sampling {
   double top_p;       /* only the most likely tokens that together have this probability; 1: all */
   double min_p;       /* only tokens with this fraction of the most likely one's probability */
   uint64_t seed;
-  /* Makes the last 64 tokens, of those read since the session was made or loaded, less likely; 0 or 1: off. */
+  /* Makes the last 64 tokens, of those read since the session was made or loaded, less likely. 0, 1: off. */
   double repetition_penalty;
 } lattice_sampling;
 
 /* Samples the next token without appending it. The same logits, options and position give the same token. */
 LATTICE_API int lattice_session_sample(const lattice_session* session, const lattice_sampling* options,
                                        int32_t* token);
-/* Samples and appends up to `capacity` tokens, stopping before the end of text. *count is the number of tokens
- * that were appended, also after an error. One call or several give the same text. */
+/* Samples and appends up to `capacity` tokens, stopping before the end of text. *count is the number of
+ * tokens that were appended, also after an error. One call or several give the same text. */
 LATTICE_API int lattice_session_generate(lattice_session* session, const lattice_sampling* options,
                                          int32_t* tokens, size_t capacity, size_t* count);
 
