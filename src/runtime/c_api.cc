@@ -82,7 +82,7 @@ struct lattice_session {
   }
 
   int32_t Sample(const lattice::runtime::SamplerOptions& options) const {
-    // The model may know more ids than the tokenizer, for a round size.
+    // The model's vocabulary may be padded to a round size; only ids of the tokenizer may be sampled.
     const auto known = std::span(logits).first(static_cast<size_t>(open->tokenizer->vocab_size()));
     const double uniform = lattice::Random(options.seed).Uniform(static_cast<uint64_t>(session.position()));
     std::vector<float> scratch;
