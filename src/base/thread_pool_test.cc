@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/stretches.h"
+#include "base/work_stealing_loop.h"
 
 namespace lattice {
 namespace {
@@ -28,23 +28,23 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
   }
 }
 
-TEST(Stretches, CoverEveryNumberOnce) {
+TEST(WorkStealingLoop, CoverEveryNumberOnce) {
   for (const int threads : {1, 2, 5}) {
     ThreadPool pool(threads);
-    Stretches stretches(threads);
+    WorkStealingLoop work_loop(threads);
     for (const int64_t count : {0, 1, 4, 1000}) {
       std::vector<int> seen(static_cast<size_t>(count));
-      stretches.For(pool, count, [&](int64_t i) { ++seen[static_cast<size_t>(i)]; });
+      work_loop.For(pool, count, [&](int64_t i) { ++seen[static_cast<size_t>(i)]; });
       EXPECT_EQ(seen, std::vector<int>(static_cast<size_t>(count), 1)) << count << " by " << threads;
     }
   }
 }
 
-TEST(Stretches, OwnFromTheFrontThenOthersFromTheBack) {
-  Stretches stretches(2);
-  stretches.Reset(5);  // 0 1 and 2 3 4
+TEST(WorkStealingLoop, OwnFromTheFrontThenOthersFromTheBack) {
+  WorkStealingLoop work_loop(2);
+  work_loop.Reset(5);  // 0 1 and 2 3 4
   std::vector<int64_t> taken;
-  for (const int64_t own : {0, 1, 0, 0, 1, 1, 0}) taken.push_back(stretches.Take(own));
+  for (const int64_t own : {0, 1, 0, 0, 1, 1, 0}) taken.push_back(work_loop.Take(own));
   EXPECT_EQ(taken, (std::vector<int64_t>{0, 2, 1, 4, 3, -1, -1}));
 }
 

@@ -50,7 +50,7 @@
       InitIsa();                                                                    \
       HWY_DYNAMIC_DISPATCH(name##BackwardF64)(p, a, b);                             \
     };                                                                              \
-    set.notes = HWY_STATIC_DISPATCH(name##SavedSize)();                             \
+    set.saved_size = HWY_STATIC_DISPATCH(name##SavedSize)();                        \
     return set;                                                                     \
   }
 

@@ -18,7 +18,7 @@ struct KernelSet {
   ForwardFn<double> forward_f64 = nullptr;
   BackwardFn<float> backward_f32 = nullptr;
   BackwardFn<double> backward_f64 = nullptr;
-  SavedSize notes;  // activations that `forward` saves per token
+  SavedSize saved_size;  // activations that `forward` saves per token
 
   template <typename T>
   ForwardFn<T> Forward() const {

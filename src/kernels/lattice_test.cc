@@ -58,7 +58,7 @@ void ExpectLengthsKept(Case<float>& c, int64_t tokens, double bound) {
         Tensor<float>& state = states.try_emplace(rule + (" under " + isa), c.in.at("state")).first->second;
         auto p = DescribeForward(c, r);
         p.state = state.data();
-        p.checkpoints = p.notes = nullptr;
+        p.checkpoints = p.saved_activations = nullptr;
         KernelsOf({rule}).Forward<float>()(p, 0, 1);
         state = r.state_out;
       });
@@ -149,7 +149,7 @@ TEST(LatticeTest, SavedActivationsServeStepsThatAreRefined) {
     }
     for (int64_t j = 0; j < D; ++j)
       v.At(0, 0, 0, j) = static_cast<float>(sign * (j == 0 ? 1 : j == 1 ? 1e-3 : 0));
-    EXPECT_EQ(NotedFrom(3, M * D, KernelsOf({rule}).notes.Of(M, D)), 0);
+    EXPECT_EQ(FirstSavedToken(3, M * D, KernelsOf({rule}).saved_size.Of(M, D)), 0);
     ForEachIsa([&](const std::string&) {
       const Results<float> r = RunKernels(c);
       EXPECT_LE(LengthChange(state, r.state_out, M, D), 2e-5) << rule;

@@ -153,7 +153,7 @@ Memory Mlstm() {
            .gates = {{.name = "igate", .role = GateRole::kWrite, .form = GateForm::kLinear},
                      {.name = "fgate", .role = GateRole::kForget, .form = GateForm::kLinear}},
            .learned_state = false,
-           .beside = {{"normalizer", /*per_slot=*/true}, {"max"}},
+           .extra_state = {{"normalizer", /*per_slot=*/true}, {"max"}},
            .flops_per_cell = 5},
           MlstmKernels(),
           {}};

@@ -77,8 +77,8 @@ struct MemoryInfo {
   bool attention = false;       // softmax attention: no kernels, no gates, a cache that grows
 
   ZeroStart zeros = ZeroStart::kValid;
-  bool learned_state = true;           // the initial state is a parameter of the model, else zeros
-  std::vector<StatePart> beside = {};  // parts of the state besides the matrix
+  bool learned_state = true;                // the initial state is a parameter of the model, else zeros
+  std::vector<StatePart> extra_state = {};  // parts of the state besides the matrix
 
   // The block of a language model around the memory.
   bool step_scales_values = false;  // softplus(u W + b) of its kDecay gate also multiplies the values
@@ -93,7 +93,7 @@ struct MemoryInfo {
   template <typename Int>
   Int StateSize(const Int& slots, const Int& width) const {
     Int size = slots * width;
-    for (const StatePart& part : beside) size = size + (part.per_slot ? slots : Int(1));
+    for (const StatePart& part : extra_state) size = size + (part.per_slot ? slots : Int(1));
     return size;
   }
 

@@ -55,14 +55,14 @@ struct SavedSize {
 // states per head for four heads or more. None where the activations are not small compared with a state:
 // fetching them costs more than recomputing them. Int may be symbolic.
 template <typename Int>
-Int MostNoted(const Int& state_size, const Int& note_size) {
-  return note_size == 0 || state_size < note_size * 16 ? Int(0) : state_size * 40 / note_size;
+Int MaxSavedTokens(const Int& state_size, const Int& saved_size) {
+  return saved_size == 0 || state_size < saved_size * 16 ? Int(0) : state_size * 40 / saved_size;
 }
 
 // The first token of a sequence that has saved activations; it and all tokens after it have them, in whole
 // blocks. `length` where none has, as in a sequence so long that they would cover less than an eighth of it.
-inline int64_t NotedFrom(int64_t length, int64_t state_size, int64_t note_size) {
-  const int64_t most = MostNoted(state_size, note_size), rest = length - most;
+inline int64_t FirstSavedToken(int64_t length, int64_t state_size, int64_t saved_size) {
+  const int64_t most = MaxSavedTokens(state_size, saved_size), rest = length - most;
   if (length > 8 * most) return length;
   return std::min(length, (std::max<int64_t>(rest, 0) + kBlock - 1) / kBlock * kBlock);
 }
@@ -103,13 +103,13 @@ struct ForwardProblem : Problem<T> {
   T* state_out = nullptr;
   // Saved for the backward pass; both null where none will follow, the activations also where no token has
   // any.
-  T* checkpoints = nullptr;  // [sum of CheckpointsOf, H, state_size]
-  T* notes = nullptr;        // saved activations [tokens that have them, H, SavedSize]
+  T* checkpoints = nullptr;        // [sum of CheckpointsOf, H, state_size]
+  T* saved_activations = nullptr;  // [tokens that have them, H, SavedSize]
 };
 
 template <typename T>
 struct BackwardProblem : Problem<T> {
-  const T *checkpoints = nullptr, *notes = nullptr;
+  const T *checkpoints = nullptr, *saved_activations = nullptr;
   View<const T> dy;
   const T* dstate_out = nullptr;  // null: zeros
   View<T> dq, dk, dv;

@@ -79,7 +79,7 @@ void CheckMemory(const Memory& memory) {
         "' must have a shrink gate and kernels for it, or neither");
   Check(memory.zeros == ZeroStart::kValid || memory.learned_state, "[memory] '", memory.name,
         "' cannot start from zeros, so its state must be learned");
-  Check(memory.beside.empty() || !memory.learned_state, "[memory] '", memory.name,
+  Check(memory.extra_state.empty() || !memory.learned_state, "[memory] '", memory.name,
         "' keeps numbers beside its matrix, so its state cannot be learned");
 }
 

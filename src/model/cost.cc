@@ -17,7 +17,7 @@ std::vector<StateTensor> BlockStates(const ModelConfig& config, int64_t context)
   std::vector<StateTensor> states = {{"pre_conv", {tail, config.width}}, {"conv_qk", {tail, heads * slots}}};
   if (memory.conv_v) states.push_back({"conv_v", {tail, config.width}});
   states.push_back({"state", {heads, slots, head_dim}});
-  for (const kernels::StatePart& part : memory.beside) {
+  for (const kernels::StatePart& part : memory.extra_state) {
     if (part.per_slot) {
       states.push_back({part.name, {heads, slots}});
     } else {

@@ -10,15 +10,16 @@
 
 namespace lattice {
 
-// As ChunkMatrixForward and ChunkMatrixBackward, for CPU tensors and a form that is not refined. What is kept
-// are the states before the segments of kernels/chunk/plan.h.
+// As ChunkMatrixForward and ChunkMatrixBackward, for CPU tensors and a form that is not refined. The
+// checkpoints are the states before the segments of kernels/chunk/plan.h.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> ChunkKernelsForward(const ChunkForm& form, const Inputs& in,
                                                                    bool keep);
-std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs& in, const at::Tensor& kept,
-                                             const at::Tensor& dy, const OptionalTensor& dstate_out);
+std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs& in,
+                                             const at::Tensor& checkpoints, const at::Tensor& dy,
+                                             const OptionalTensor& dstate_out);
 
-// The rows of states kept of B sequences of T tokens, or of packed ones of T tokens together.
-c10::SymInt ChunkKernelsKept(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed);
+// The most checkpoints of B sequences of T tokens, or of packed ones of T tokens together.
+c10::SymInt ChunkKernelsCheckpoints(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed);
 
 }  // namespace lattice
 

@@ -71,17 +71,17 @@ Tensor Unflattened(const Tensor& x, int64_t heads) { return x.unflatten(0, {-1, 
 
 }  // namespace
 
-c10::SymInt ChunkMatrixKept(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed) {
+c10::SymInt ChunkMatrixCheckpoints(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed) {
   return packed ? T / form.chunk : B * ((T - 1) / form.chunk);
 }
 
 std::tuple<Tensor, Tensor, Tensor> ChunkMatrixForward(const ChunkForm& form, const Inputs& in, bool keep) {
   const int64_t H = in.q.size(2);
-  std::vector<Tensor> ys, ends, kept;
+  std::vector<Tensor> ys, ends, checkpoints;
   for (const Span& span : SpansOf(in)) {
     Tensor S = StatesOf(span, in.state);
     for (int64_t first = 0; first < span.length; first += form.chunk) {
-      if (keep && first > 0) kept.push_back(Unflattened(S, H));
+      if (keep && first > 0) checkpoints.push_back(Unflattened(S, H));
       const int64_t length = std::min(form.chunk, span.length - first);
       auto [y, end] = RunChunk(form, TokensOf(in, span.begin + first, length), S);
       ys.push_back(Unflattened(y, H));
@@ -91,12 +91,12 @@ std::tuple<Tensor, Tensor, Tensor> ChunkMatrixForward(const ChunkForm& form, con
   }
   const bool packed = in.cu_seqlens.has_value();
   const int64_t room =
-      keep ? ChunkMatrixKept(form, in.q.size(0), in.q.size(1), packed).expect_int() : int64_t{0};
+      keep ? ChunkMatrixCheckpoints(form, in.q.size(0), in.q.size(1), packed).expect_int() : int64_t{0};
   auto sizes = in.state.sizes().vec();
   sizes[0] = room;
   Tensor states = at::empty(sizes, in.state.options());
-  if (!kept.empty()) {
-    const Tensor all = at::cat(kept, 0);
+  if (!checkpoints.empty()) {
+    const Tensor all = at::cat(checkpoints, 0);
     states.narrow(0, 0, all.size(0)).copy_(all);
   }
   return {at::cat(ys, 2).transpose(1, 2).contiguous(), at::cat(ends, 0).contiguous(), states};
@@ -128,7 +128,7 @@ GradsOfChunk BackwardChunk(const ChunkForm& form, const ChunkTokens& tokens, con
 
 }  // namespace
 
-std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in, const Tensor& kept,
+std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in, const Tensor& checkpoints,
                                         const Tensor& dy, const OptionalTensor& dstate_out) {
   const int64_t H = in.q.size(2), rows = in.cu_seqlens.has_value() ? 1 : in.q.size(0);
   const auto like = [](const Tensor& x) { return at::empty(x.sizes(), x.options()); };
@@ -139,7 +139,7 @@ std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in,
                           like(*in.gates[kernels::kGammaGate]),
                           mu.has_value() ? like(*mu) : Tensor(),
                           like(in.state)};
-  int64_t next = 0;  // of the kept states
+  int64_t next = 0;  // of the checkpoints
   for (const Span& span : SpansOf(in)) {
     const int64_t chunks = (span.length + form.chunk - 1) / form.chunk;
     Tensor dS =
@@ -147,8 +147,8 @@ std::vector<Tensor> ChunkMatrixBackward(const ChunkForm& form, const Inputs& in,
     for (int64_t n = chunks - 1; n >= 0; --n) {
       const int64_t begin = span.begin + n * form.chunk;
       const int64_t length = std::min(form.chunk, span.length - n * form.chunk);
-      const Tensor S =
-          n == 0 ? StatesOf(span, in.state) : kept.narrow(0, next + (n - 1) * rows, rows).flatten(0, 1);
+      const Tensor S = n == 0 ? StatesOf(span, in.state)
+                              : checkpoints.narrow(0, next + (n - 1) * rows, rows).flatten(0, 1);
       const GradsOfChunk grads =
           BackwardChunk(form, TokensOf(in, begin, length), S, Heads(dy, begin, length), dS);
       const auto put = [&](Tensor& to, const Tensor& from) {

@@ -85,17 +85,17 @@ ChunkResult CallChunkForward(LATTICE_CHUNK_PARAMETERS, bool keep) {
 
 Tensor OrUndefined(const OptionalTensor& x) { return x.has_value() ? *x : Tensor(); }
 
-ChunkGrads CallChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+ChunkGrads CallChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& checkpoints, const Tensor& dy,
                              const OptionalTensor& dstate_out) {
   static const auto op = Operator<ChunkBackwardSignature>("lattice::_chunk_backward");
-  return op.call(LATTICE_CHUNK_ARGUMENTS, kept, dy, dstate_out);
+  return op.call(LATTICE_CHUNK_ARGUMENTS, checkpoints, dy, dstate_out);
 }
 
 std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
   const variable_list inputs = (LATTICE_CHUNK_INPUTS).Differentiable();
   RequireNoTangents("[scan]", inputs);
   const bool keep = WantsGradient(inputs);
-  const auto [y, state_out, kept] = [&] {
+  const auto [y, state_out, checkpoints] = [&] {
     at::AutoDispatchBelowADInplaceOrView below;
     return CallChunkForward(LATTICE_CHUNK_ARGUMENTS, keep);
   }();
@@ -110,16 +110,16 @@ std::tuple<Tensor, Tensor> ScanAutograd(LATTICE_CHUNK_PARAMETERS) {
     return {dq, dk, dv, dstate, dgamma, x[5].defined() ? dmu : Tensor(), Tensor()};
   };
   variable_list saved = inputs;
-  saved.insert(saved.end(), {OrUndefined(cu_seqlens), kept});
+  saved.insert(saved.end(), {OrUndefined(cu_seqlens), checkpoints});
   RecordGradient("LatticeChunkScanBackward", inputs, {y, state_out}, saved, backward);
   return {y, state_out};
 }
 
-ChunkGrads BackwardAutograd(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+ChunkGrads BackwardAutograd(LATTICE_CHUNK_PARAMETERS, const Tensor& checkpoints, const Tensor& dy,
                             const OptionalTensor& dstate_out) {
   const ChunkGrads grads = [&] {
     at::AutoDispatchBelowADInplaceOrView below;
-    return CallChunkBackward(LATTICE_CHUNK_ARGUMENTS, kept, dy, dstate_out);
+    return CallChunkBackward(LATTICE_CHUNK_ARGUMENTS, checkpoints, dy, dstate_out);
   }();
   variable_list inputs = (LATTICE_CHUNK_INPUTS).Differentiable();
   inputs.insert(inputs.end(), {dy, OrUndefined(dstate_out)});
@@ -131,7 +131,7 @@ ChunkGrads BackwardAutograd(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const 
 }
 
 std::tuple<Tensor, Tensor> ScanForward(LATTICE_CHUNK_PARAMETERS) {
-  auto [y, state_out, kept] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
+  auto [y, state_out, checkpoints] = CallChunkForward(LATTICE_CHUNK_ARGUMENTS, /*keep=*/false);
   return {y, state_out};
 }
 
@@ -145,7 +145,7 @@ void CheckOneType(const Inputs& in) {
 }
 
 c10::SymInt StatesKept(const ChunkForm& form, const Inputs& in, bool kernels) {
-  const auto count = kernels ? &ChunkKernelsKept : &ChunkMatrixKept;
+  const auto count = kernels ? &ChunkKernelsCheckpoints : &ChunkMatrixCheckpoints;
   return count(form, in.q.sym_size(0), in.q.sym_size(1), in.cu_seqlens.has_value());
 }
 
@@ -163,20 +163,21 @@ ChunkResult ChunkForward(LATTICE_CHUNK_PARAMETERS, bool kernels, bool keep) {
 }
 
 // The chunks are recomputed with autograd on, which the dispatcher may have switched off for this operator.
-std::vector<Tensor> MatrixBackward(const ChunkForm& form, const Inputs& in, const Tensor& kept,
+std::vector<Tensor> MatrixBackward(const ChunkForm& form, const Inputs& in, const Tensor& checkpoints,
                                    const Tensor& dy, const OptionalTensor& dstate_out) {
   const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   c10::impl::ForceDispatchKeyGuard allow(keys.included_,
                                          keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  return ChunkMatrixBackward(form, in, kept, dy, dstate_out);
+  return ChunkMatrixBackward(form, in, checkpoints, dy, dstate_out);
 }
 
-ChunkGrads ChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& kept, const Tensor& dy,
+ChunkGrads ChunkBackward(LATTICE_CHUNK_PARAMETERS, const Tensor& checkpoints, const Tensor& dy,
                          const OptionalTensor& dstate_out) {
   const ChunkForm form = LATTICE_CHUNK_FORM;
   const Inputs in = LATTICE_CHUNK_INPUTS;
-  std::vector<Tensor> d = UsesKernels(form, q.device()) ? ChunkKernelsBackward(form, in, kept, dy, dstate_out)
-                                                        : MatrixBackward(form, in, kept, dy, dstate_out);
+  std::vector<Tensor> d = UsesKernels(form, q.device())
+                              ? ChunkKernelsBackward(form, in, checkpoints, dy, dstate_out)
+                              : MatrixBackward(form, in, checkpoints, dy, dstate_out);
   if (!d[4].defined()) d[4] = at::empty({0}, state.options());
   return {d[0], d[1], d[2], d[3], d[4], d[5]};
 }
@@ -217,14 +218,15 @@ std::tuple<Tensor, Tensor> ChunkScan(const ChunkForm& form, const Inputs& in) {
 TORCH_LIBRARY_FRAGMENT(lattice, m) {
   m.def("_chunk_scan(" LATTICE_CHUNK_SCHEMA ") -> (Tensor y, Tensor state_out)");
   m.def("_chunk_forward(" LATTICE_CHUNK_SCHEMA
-        ", bool kernels, bool keep) -> (Tensor y, Tensor state_out, Tensor kept)");
+        ", bool kernels, bool keep) -> (Tensor y, Tensor state_out, Tensor checkpoints)");
   m.def("_chunk_backward(" LATTICE_CHUNK_SCHEMA
-        ", Tensor kept, Tensor dy, Tensor? dstate_out) -> "
+        ", Tensor checkpoints, Tensor dy, Tensor? dstate_out) -> "
         "(Tensor dq, Tensor dk, Tensor dv, Tensor dgamma, Tensor dmu, Tensor dstate)");
   m.def("_chunk_matrix(" LATTICE_CHUNK_SCHEMA ") -> (Tensor y, Tensor state_out)",
         [](LATTICE_CHUNK_PARAMETERS) {
           CheckShapes(MemoryOf(LATTICE_CHUNK_FORM), LATTICE_CHUNK_INPUTS);
-          auto [y, out, kept] = ChunkMatrixForward(LATTICE_CHUNK_FORM, LATTICE_CHUNK_INPUTS, /*keep=*/false);
+          auto [y, out, checkpoints] =
+              ChunkMatrixForward(LATTICE_CHUNK_FORM, LATTICE_CHUNK_INPUTS, /*keep=*/false);
           return std::tuple(y, out);
         });
 }

@@ -30,7 +30,7 @@ struct PreparedChunks {
         in(ForKernels(inputs)),
         rule(RuleOf(form, in.q.size(1))) {
     sequences = SequencesOf(memory, in, [&](int64_t length) {
-      return std::pair(length > 0 ? rule.plan.Kept(length) : int64_t{0}, int64_t{0});
+      return std::pair(length > 0 ? rule.plan.Checkpoints(length) : int64_t{0}, int64_t{0});
     });
   }
 
@@ -42,9 +42,9 @@ struct PreparedChunks {
 
 }  // namespace
 
-c10::SymInt ChunkKernelsKept(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed) {
+c10::SymInt ChunkKernelsCheckpoints(const ChunkForm& form, c10::SymInt B, c10::SymInt T, bool packed) {
   const kernels::ChunkPlan plan{form.chunk};
-  return packed ? plan.Room(T) : B * plan.Kept(T);
+  return packed ? plan.MaxCheckpoints(T) : B * plan.Checkpoints(T);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> ChunkKernelsForward(const ChunkForm& form, const Inputs& in,
@@ -52,25 +52,26 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> ChunkKernelsForward(const ChunkFo
   const auto options = in.state.options();
   at::Tensor y = at::empty(in.v.sizes(), options), state_out = at::empty(in.state.sizes(), options);
   const int64_t rows =
-      ChunkKernelsKept(form, in.q.size(0), in.q.size(1), in.cu_seqlens.has_value()).expect_int();
+      ChunkKernelsCheckpoints(form, in.q.size(0), in.q.size(1), in.cu_seqlens.has_value()).expect_int();
   auto sizes = in.state.sizes().vec();
   sizes[0] = keep ? rows : 0;
-  at::Tensor kept = at::empty(sizes, options);
+  at::Tensor checkpoints = at::empty(sizes, options);
   const PreparedChunks prepared(form, in);
   AT_DISPATCH_FLOATING_TYPES(in.state.scalar_type(), "lattice_chunk_forward", [&] {
     kernels::ForwardProblem<scalar_t> p;
     prepared.Fill(p);
     p.y = MutableView<scalar_t>(y);
     p.state_out = state_out.mutable_data_ptr<scalar_t>();
-    p.checkpoints = keep ? kept.mutable_data_ptr<scalar_t>() : nullptr;
+    p.checkpoints = keep ? checkpoints.mutable_data_ptr<scalar_t>() : nullptr;
     OverCells(p.Cells(),
               [&](int64_t first, int64_t last) { kernels::ChunkForward(prepared.rule, p, first, last); });
   });
-  return {y, state_out, kept};
+  return {y, state_out, checkpoints};
 }
 
-std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs& in, const at::Tensor& kept,
-                                             const at::Tensor& dy, const OptionalTensor& dstate_out) {
+std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs& in,
+                                             const at::Tensor& checkpoints, const at::Tensor& dy,
+                                             const OptionalTensor& dstate_out) {
   const PreparedChunks prepared(form, in);
   const auto like = [&](const at::Tensor& x) { return at::empty(x.sizes(), in.state.options()); };
   const OptionalTensor& mu = in.gates[kernels::kMuGate];
@@ -85,7 +86,7 @@ std::vector<at::Tensor> ChunkKernelsBackward(const ChunkForm& form, const Inputs
   AT_DISPATCH_FLOATING_TYPES(in.state.scalar_type(), "lattice_chunk_backward", [&] {
     kernels::BackwardProblem<scalar_t> p;
     prepared.Fill(p);
-    p.checkpoints = kept.const_data_ptr<scalar_t>();
+    p.checkpoints = checkpoints.const_data_ptr<scalar_t>();
     p.dy = ViewOf<scalar_t>(dy_rows);
     p.dstate_out = dstate.defined() ? dstate.const_data_ptr<scalar_t>() : nullptr;
     p.dq = MutableView<scalar_t>(grads[0]);

@@ -112,10 +112,10 @@ class ShapeChecker {
     const auto got = in_.state.sym_sizes();
     Shape want{sequences, H_, M_, D_};
     std::string letters = ",H,M,D] = ";
-    if (!memory_.beside.empty()) {
+    if (!memory_.extra_state.empty()) {
       want = {sequences, H_, memory_.StateSize(M_, D_)};
       letters = ",H,M*D";
-      for (const kernels::StatePart& part : memory_.beside) letters += part.per_slot ? "+M" : "+1";
+      for (const kernels::StatePart& part : memory_.extra_state) letters += part.per_slot ? "+M" : "+1";
       letters += "] = ";
     } else if (got.size() == 4) {
       TORCH_CHECK_VALUE(got[2] == M_, op_, " k has ", M_, " slots but state has ", got[2],

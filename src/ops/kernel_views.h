@@ -63,19 +63,19 @@ inline Inputs ForKernels(Inputs in) {
   return in;
 }
 
-// The sequences of a call; kept(length) is how many states, and of how many tokens notes, the forward pass
-// keeps of one.
-template <class Kept>
+// The sequences of a call. saved(length) is a pair: how many checkpoints the forward pass saves of a
+// sequence, and for how many tokens it saves activations.
+template <class Saved>
 std::vector<kernels::Sequence> SequencesOf(const kernels::Memory& memory, const Inputs& in,
-                                           const Kept& kept) {
+                                           const Saved& saved) {
   const int64_t B = in.q.size(0), T = in.q.size(1);
   std::vector<kernels::Sequence> sequences;
-  int64_t checkpoint = 0, note = 0;
+  int64_t checkpoint = 0, saved_token = 0;
   const auto add = [&](int64_t batch, int64_t begin, int64_t length) {
-    sequences.push_back({batch, begin, length, checkpoint, note});
-    const auto [states, notes] = kept(length);
-    checkpoint += states;
-    note += notes;
+    sequences.push_back({batch, begin, length, checkpoint, saved_token});
+    const auto [checkpoints, tokens] = saved(length);
+    checkpoint += checkpoints;
+    saved_token += tokens;
   };
   if (in.cu_seqlens.has_value()) {
     const std::vector<int64_t> at = SequenceStarts(OperatorName(memory), *in.cu_seqlens, T);

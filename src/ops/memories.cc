@@ -24,7 +24,7 @@ json Described(const kernels::Memory& memory) {
                      {"required", gate.required},
                      {"per_slot", gate.per_slot}});
   }
-  for (const kernels::StatePart& part : memory.beside)
+  for (const kernels::StatePart& part : memory.extra_state)
     beside.push_back({{"name", part.name}, {"per_slot", part.per_slot}});
   json out = {{"name", memory.name},
               {"summary", memory.summary},

@@ -69,7 +69,8 @@ at::Tensor ZeroState(const Memory& memory, const at::Tensor& q, const at::Tensor
   const c10::SymInt M = q.sym_size(3), D = v.sym_size(3);
   const at::ScalarType type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const auto options = q.options().dtype(type);
-  if (!memory.beside.empty()) return at::zeros_symint({N, q.sym_size(2), memory.StateSize(M, D)}, options);
+  if (!memory.extra_state.empty())
+    return at::zeros_symint({N, q.sym_size(2), memory.StateSize(M, D)}, options);
   return at::zeros_symint({N, q.sym_size(2), M, D}, options);
 }
 
@@ -134,9 +135,9 @@ TORCH_LIBRARY(lattice, m) {
   m.def("isa() -> str", [] { return kernels::CurrentIsa(); });
   m.def("isas() -> str[]", [] { return kernels::AvailableIsas(); });
   m.def("_recurrence(" LATTICE_RECURRENCE_SCHEMA ") -> (Tensor y, Tensor state_out)");
-  m.def("_forward(" LATTICE_RECURRENCE_SCHEMA ", bool keep) -> (Tensor y, Tensor state_out, Tensor kept)");
+  m.def("_forward(" LATTICE_RECURRENCE_SCHEMA ", bool keep) -> (Tensor y, Tensor state_out, Tensor saved)");
   m.def("_backward(" LATTICE_RECURRENCE_SCHEMA
-        ", Tensor kept, Tensor dy, Tensor? dstate_out) -> "
+        ", Tensor saved, Tensor dy, Tensor? dstate_out) -> "
         "(Tensor dq, Tensor dk, Tensor dv, Tensor dstate, Tensor[] dgates)");
 }
 

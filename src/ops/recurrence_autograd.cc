@@ -18,10 +18,10 @@ ForwardResult CallForward(const Call& call, bool keep) {
   return call.Through(op, keep);
 }
 
-BackwardResult CallBackward(const Call& call, const at::Tensor& kept, const at::Tensor& dy,
+BackwardResult CallBackward(const Call& call, const at::Tensor& saved, const at::Tensor& dy,
                             const OptionalTensor& dstate_out) {
   static const auto op = Operator<BackwardSignature>("lattice::_backward");
-  return call.Through(op, kept, dy, dstate_out);
+  return call.Through(op, saved, dy, dstate_out);
 }
 
 // The call of what Inputs::Differentiable gave, with cu_seqlens behind it.
@@ -41,10 +41,10 @@ variable_list AsList(const Inputs& in, BackwardResult&& result) {
   return all;
 }
 
-void Record(const Call& call, const Result& result, const at::Tensor& kept) {
+void Record(const Call& call, const Result& result, const at::Tensor& saved) {
   const variable_list inputs = call.in.Differentiable();
-  variable_list saved = inputs;
-  saved.insert(saved.end(), {call.in.cu_seqlens.value_or(at::Tensor()), kept});
+  variable_list all = inputs;
+  all.insert(all.end(), {call.in.cu_seqlens.value_or(at::Tensor()), saved});
   // The memory is looked up again by its name: the registry may grow meanwhile.
   const auto backward = [name = call.memory.RecurName(), how = call.how](const variable_list& x,
                                                                          const variable_list& grads) {
@@ -54,7 +54,7 @@ void Record(const Call& call, const Result& result, const at::Tensor& kept) {
         grads[0].defined() ? grads[0] : at::zeros_symint(again.in.v.sym_sizes(), again.in.state.options());
     return AsList(again.in, CallBackward(again, x.back(), dy, IfDefined(grads[1])));
   };
-  RecordGradient("LatticeRecurrenceBackward", inputs, {std::get<0>(result), std::get<1>(result)}, saved,
+  RecordGradient("LatticeRecurrenceBackward", inputs, {std::get<0>(result), std::get<1>(result)}, all,
                  backward);
 }
 
@@ -63,21 +63,21 @@ Result RecurrenceAutograd(LATTICE_RECURRENCE_PARAMETERS) {
   const variable_list inputs = call.in.Differentiable();
   RequireNoTangents(OperatorName(call.memory), inputs);
   const bool keep = WantsGradient(inputs);
-  const auto [y, state_out, kept] = [&] {
+  const auto [y, state_out, saved] = [&] {
     at::AutoDispatchBelowADInplaceOrView below;
     return CallForward(call, keep);
   }();
   const Result result(y, state_out);
-  if (keep) Record(call, result, kept);
+  if (keep) Record(call, result, saved);
   return result;
 }
 
-BackwardResult BackwardAutograd(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& kept, const at::Tensor& dy,
+BackwardResult BackwardAutograd(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& saved, const at::Tensor& dy,
                                 const OptionalTensor& dstate_out) {
   const Call call = LATTICE_RECURRENCE_CALL;
   BackwardResult result = [&] {
     at::AutoDispatchBelowADInplaceOrView below;
-    return CallBackward(call, kept, dy, dstate_out);
+    return CallBackward(call, saved, dy, dstate_out);
   }();
   variable_list inputs = call.in.Differentiable();
   inputs.insert(inputs.end(), {dy, dstate_out.value_or(at::Tensor())});
@@ -91,7 +91,7 @@ BackwardResult BackwardAutograd(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor&
 }
 
 Result RecurrenceForward(LATTICE_RECURRENCE_PARAMETERS) {
-  const auto [y, state_out, kept] = CallForward(LATTICE_RECURRENCE_CALL, /*keep=*/false);
+  const auto [y, state_out, saved] = CallForward(LATTICE_RECURRENCE_CALL, /*keep=*/false);
   return {y, state_out};
 }
 

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "ops/kept.h"
 #include "ops/kernel_views.h"
 #include "ops/recurrence_op.h"
+#include "ops/saved_sizes.h"
 
 namespace lattice {
 namespace {
@@ -17,7 +17,7 @@ struct Prepared {
   const kernels::Normalize normalize;
   const Inputs in;
   const kernels::KernelSet& kernel_set;
-  const KeptRoom room;
+  const SavedSizes sizes;
   std::vector<kernels::Sequence> sequences;
 
   explicit Prepared(const Call& call)
@@ -25,12 +25,12 @@ struct Prepared {
         normalize(kernels::NormalizeNamed(call.how).value_or(kernels::Normalize::kToken)),
         in(ForKernels(call.in)),
         kernel_set(KernelsFor(memory, in)),
-        room(memory, in) {
+        sizes(memory, in) {
     const int64_t M = in.q.size(3), D = in.v.size(3);
-    const int64_t state_size = memory.StateSize(M, D), note_size = kernel_set.notes.Of(M, D);
+    const int64_t state_size = memory.StateSize(M, D), saved_size = kernel_set.saved_size.Of(M, D);
     sequences = SequencesOf(memory, in, [&](int64_t length) {
       return std::pair(kernels::CheckpointsOf(length),
-                       length - kernels::NotedFrom(length, state_size, note_size));
+                       length - kernels::FirstSavedToken(length, state_size, saved_size));
     });
   }
 
@@ -48,28 +48,28 @@ ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep) {
   const Prepared prepared(call);
   at::Tensor y = at::empty(v.sizes(), state.options());
   at::Tensor state_out = at::empty(state.sizes(), state.options());
-  at::Tensor kept = at::empty({keep ? prepared.room.Total().expect_int() : 0}, state.options());
+  at::Tensor saved = at::empty({keep ? prepared.sizes.Total().expect_int() : 0}, state.options());
   AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_forward", [&] {
     kernels::ForwardProblem<scalar_t> p;
     prepared.Fill(p);
     p.y = MutableView<scalar_t>(y);
     p.state_out = state_out.mutable_data_ptr<scalar_t>();
     if (keep) {
-      p.checkpoints = kept.mutable_data_ptr<scalar_t>();
-      p.notes = p.checkpoints + prepared.room.states.expect_int();
+      p.checkpoints = saved.mutable_data_ptr<scalar_t>();
+      p.saved_activations = p.checkpoints + prepared.sizes.checkpoints.expect_int();
     }
     const auto run = prepared.kernel_set.Forward<scalar_t>();
     OverCells(p.Cells(), [&](int64_t first, int64_t last) { run(p, first, last); });
   });
-  return {y, state_out, kept};
+  return {y, state_out, saved};
 }
 
-BackwardResult Backward(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& kept, const at::Tensor& dy,
+BackwardResult Backward(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& saved, const at::Tensor& dy,
                         const OptionalTensor& dstate_out) {
   const Prepared prepared(LATTICE_RECURRENCE_CALL);
-  TORCH_CHECK_VALUE(kept.numel() == prepared.room.Total() && kept.is_contiguous(),
+  TORCH_CHECK_VALUE(saved.numel() == prepared.sizes.Total() && saved.is_contiguous(),
                     OperatorName(prepared.memory),
-                    " what the forward pass kept does not belong to these inputs");
+                    " what the forward pass saved does not belong to these inputs");
   const auto like = [&](const at::Tensor& x) { return at::empty(x.sizes(), state.options()); };
   const at::Tensor dq = like(q), dk = like(k), dv = like(v), dstate = like(state);
   std::vector<at::Tensor> dgates;
@@ -81,8 +81,8 @@ BackwardResult Backward(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& kept, c
   AT_DISPATCH_FLOATING_TYPES(state.scalar_type(), "lattice_backward", [&] {
     kernels::BackwardProblem<scalar_t> p;
     prepared.Fill(p);
-    p.checkpoints = kept.const_data_ptr<scalar_t>();
-    p.notes = p.checkpoints + prepared.room.states.expect_int();
+    p.checkpoints = saved.const_data_ptr<scalar_t>();
+    p.saved_activations = p.checkpoints + prepared.sizes.checkpoints.expect_int();
     p.dy = ViewOf<scalar_t>(dy_rows);
     p.dstate_out = dstate_rows.has_value() ? dstate_rows->const_data_ptr<scalar_t>() : nullptr;
     p.dq = MutableView<scalar_t>(dq);

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
-#include "ops/kept.h"
 #include "ops/recurrence_op.h"
+#include "ops/saved_sizes.h"
 
 namespace lattice {
 namespace {
@@ -11,10 +11,10 @@ namespace {
 ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep) {
   const Call call = LATTICE_RECURRENCE_CALL;
   CheckShapes(call.memory, call.in);
-  const KeptRoom room(call.memory, call.in);
+  const SavedSizes sizes(call.memory, call.in);
   const auto options = state.options();
   return {at::empty_symint(v.sym_sizes(), options), at::empty_symint(state.sym_sizes(), options),
-          at::empty_symint({keep ? room.Total() : c10::SymInt(0)}, options)};
+          at::empty_symint({keep ? sizes.Total() : c10::SymInt(0)}, options)};
 }
 
 BackwardResult Backward(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor&, const at::Tensor&,

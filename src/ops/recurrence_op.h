@@ -19,14 +19,14 @@
 
 namespace lattice {
 
-// y, the final state and what is kept for the backward pass.
+// y, the final state and what is saved for the backward pass.
 using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 // dq, dk, dv, dstate, and a gradient for every gate: empty ([0]) where the gate is left out.
 using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, std::vector<at::Tensor>>;
 
 using RecurrenceSignature = std::tuple<at::Tensor, at::Tensor>(LATTICE_RECURRENCE_PARAMETERS);
 using ForwardSignature = ForwardResult(LATTICE_RECURRENCE_PARAMETERS, bool keep);
-using BackwardSignature = BackwardResult(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& kept,
+using BackwardSignature = BackwardResult(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& saved,
                                          const at::Tensor& dy, const OptionalTensor& dstate_out);
 
 // The arguments of a call: which memory, how it normalises, and its tensors.

@@ -222,7 +222,7 @@ void Pass::RunMemory(const BlockParts& b, int64_t layer) {
     recurrence.gates[i] = b.gates[i].bias == nullptr ? nullptr : w_.gates[i].Get(0);
   recurrence.y = w_.y.Get(rows_ * config_.width);
   recurrence.layer = layer;
-  RunRecurrence(recurrence, model_.layout, segments_, threads_, w_.stretches);
+  RunRecurrence(recurrence, model_.layout, segments_, threads_, w_.work_loop);
 }
 
 void Pass::ProjectOutput(const BlockParts& b) {

@@ -98,7 +98,7 @@ void Pass::StartProducts(const float* x, int64_t rows, std::span<const Projectio
   w_.activations.Reset(first->format, x, rows, first->cols);
 }
 
-kernels::FetchAhead::Beside Pass::PartOf(const StateShare& share, int64_t i, int64_t parts) const {
+kernels::FetchAhead::Region Pass::PartOf(const StateShare& share, int64_t i, int64_t parts) const {
   // With few sessions there is nothing to gain: decoding them is bound by reading weights already, and a
   // prompt keeps its state in the cache.
   const auto sessions = static_cast<int64_t>(segments_.size());
@@ -130,13 +130,13 @@ void Pass::Multiply(std::span<const Projection> all, const StateShare& beside) {
   }
   constexpr int64_t kPiece = kernels::kPanelRows;
   const int64_t pieces = (total + kPiece - 1) / kPiece;
-  w_.stretches.For(threads_, pieces, [&](int64_t piece) {
+  w_.work_loop.For(threads_, pieces, [&](int64_t piece) {
     const int64_t first = piece * kPiece, last = std::min(total, first + kPiece);
     int64_t begin = 0;
     for (int64_t i = 0; i < count && begin < last; begin = ends[i++]) {
       if (first >= ends[i]) continue;
       kernels::MatMul product = products[i];
-      if (last <= ends[i]) product.beside = PartOf(beside, piece, pieces);
+      if (last <= ends[i]) product.also_prefetch = PartOf(beside, piece, pieces);
       kernels::MatMulRows(product, std::max(first, begin) - begin, std::min(last, ends[i]) - begin);
     }
   });

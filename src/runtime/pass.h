@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "base/stretches.h"
 #include "base/thread_pool.h"
+#include "base/work_stealing_loop.h"
 #include "kernels/dense/activations.h"
 #include "runtime/engine.h"
 #include "runtime/model_parts.h"
@@ -41,9 +41,9 @@ struct Workspace {
   Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gate_low, hidden_gate, hidden_up, cos, sin, before;
   Scratch gates[kernels::kMaxGates];
   kernels::Activations activations;
-  Stretches stretches;  // shares out the rows of a product, and the cells of a recurrence
+  WorkStealingLoop work_loop;  // shares out the rows of a product, and the cells of a recurrence
 
-  explicit Workspace(int threads) : stretches(threads) {}
+  explicit Workspace(int threads) : work_loop(threads) {}
 };
 
 // A part of each session's state of a layer, given as the fraction [from, to), that is prefetched while
@@ -139,7 +139,7 @@ class Pass {
   void Multiply(std::span<const Projection> all, const StateShare& beside);
   // What piece i of `parts` pieces of a product prefetches: its part of the share, cut off where the state of
   // its first session ends.
-  kernels::FetchAhead::Beside PartOf(const StateShare& share, int64_t i, int64_t parts) const;
+  kernels::FetchAhead::Region PartOf(const StateShare& share, int64_t i, int64_t parts) const;
   // Computes the cosines and sines of the rotary position embedding, for all rows.
   void MakeRotations();
   // Applies the rotary position embedding to x [heads, width] of one row.

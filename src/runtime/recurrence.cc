@@ -8,7 +8,7 @@
 namespace lattice::runtime {
 
 void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
-                   ThreadPool& threads, Stretches& stretches) {
+                   ThreadPool& threads, WorkStealingLoop& work_loop) {
   std::vector<kernels::Sequence> sequences;
   std::vector<kernels::ForwardProblem<float>> problems;
   sequences.reserve(segments.size());
@@ -29,7 +29,7 @@ void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span
   constexpr int64_t kManyTokens = 32;
   const bool prompt = !segments.empty() && segments[0].count > kManyTokens;
   const int64_t piece = prompt ? 1 : std::clamp<int64_t>(cells / (2 * threads.threads()), 1, 6);
-  stretches.For(threads, (cells + piece - 1) / piece, [&](int64_t taken) {
+  work_loop.For(threads, (cells + piece - 1) / piece, [&](int64_t taken) {
     int64_t first = taken * piece;
     const int64_t last = std::min(cells, first + piece);
     while (first < last) {

@@ -5,8 +5,8 @@
 
 #include <span>
 
-#include "base/stretches.h"
 #include "base/thread_pool.h"
+#include "base/work_stealing_loop.h"
 #include "runtime/layer_steps.h"
 #include "runtime/pass.h"
 #include "runtime/state.h"
@@ -15,7 +15,7 @@ namespace lattice::runtime {
 
 // Advances the states of layer `steps.layer` of all segments in place.
 void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
-                   ThreadPool& threads, Stretches& stretches);
+                   ThreadPool& threads, WorkStealingLoop& work_loop);
 
 }  // namespace lattice::runtime
 

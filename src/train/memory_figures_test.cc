@@ -31,7 +31,7 @@ TEST(MemoryFigures, AreInTheirRangesForEveryMixer) {
     EXPECT_EQ(figures.size(), memory.attention ? 0u : 6u) << name;
     for (const auto& [key, layers] : figures) {
       const bool of_the_state = key == "slot_similarity" || key == "effective_rank";
-      const bool defined = of_the_state ? memory.beside.empty() : memory.objective.has_value();
+      const bool defined = of_the_state ? memory.extra_state.empty() : memory.objective.has_value();
       ASSERT_EQ(layers.size(), defined ? 2u : 0u) << name << " " << key;
       for (const double value : layers) {
         EXPECT_GE(value, key == "answer" ? -1 : 0) << name << " " << key;

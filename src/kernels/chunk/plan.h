@@ -28,17 +28,17 @@ struct ChunkPlan {
 
   // Checkpoints of a sequence: one before every segment but the first.
   template <class Int>
-  Int Kept(const Int& length) const {
+  Int Checkpoints(const Int& length) const {
     if (!Long()) return (length - 1) / Step();
     return length / chunk * PerChunk() + (length % chunk + (kSegment - 1)) / kSegment - 1;
   }
   // An upper bound of the checkpoints of any sequences of `total` tokens together.
   template <class Int>
-  Int Room(const Int& total) const {
+  Int MaxCheckpoints(const Int& total) const {
     return Long() ? total / kSegment + total / chunk : total / Step();
   }
 
-  int64_t Segments(int64_t length) const { return length > 0 ? Kept(length) + 1 : 0; }
+  int64_t Segments(int64_t length) const { return length > 0 ? Checkpoints(length) + 1 : 0; }
   int64_t Begin(int64_t segment) const {
     if (!Long()) return segment * Step();
     return segment / PerChunk() * chunk + segment % PerChunk() * kSegment;

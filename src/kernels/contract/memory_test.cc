@@ -59,7 +59,7 @@ TEST_P(MemoryTest, CheckpointsAreOptional) {
     const Results<float> want = RunKernels(c);
     Results<float> got = MakeResults(c);
     auto p = DescribeForward(c, got);
-    p.checkpoints = p.notes = nullptr;
+    p.checkpoints = p.saved_activations = nullptr;
     KernelsOf(variant).Forward<float>()(p, 0, p.Cells());
     EXPECT_TRUE(SameBits(got.y, want.y));
     EXPECT_TRUE(SameBits(got.state_out, want.state_out));
@@ -73,8 +73,8 @@ TEST_P(MemoryTest, SavedActivationsChangeNoBit) {
     SCOPED_TRACE(isa);
     ForEachVariant([](const Variant& variant) {
       const Case<float> c = MakeCase<float>(variant, {48, 48, 22 * kBlock + 9});
-      const int64_t size = KernelsOf(variant).notes.Of(c.shape.M, c.shape.D);
-      EXPECT_EQ(NotedFrom(c.shape.T, c.StateSize(), size) < c.shape.T, size > 0);
+      const int64_t size = KernelsOf(variant).saved_size.Of(c.shape.M, c.shape.D);
+      EXPECT_EQ(FirstSavedToken(c.shape.T, c.StateSize(), size) < c.shape.T, size > 0);
       ExpectSameBits(RunKernels(c, /*with_saved=*/false), RunKernels(c));
     });
   });

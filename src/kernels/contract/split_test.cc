@@ -11,7 +11,7 @@ namespace {
 template <typename T>
 void ForwardInPieces(const Case<T>& c, const std::vector<int64_t>& lengths, Results<T>& r) {
   auto p = DescribeForward(c, r);
-  p.checkpoints = p.notes = nullptr;
+  p.checkpoints = p.saved_activations = nullptr;
   std::vector<Sequence> pieces = c.sequences;
   p.sequences = pieces.data();
   Tensor<T> state = c.in.at("state");

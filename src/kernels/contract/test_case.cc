@@ -17,7 +17,7 @@ bool Has(const Variant& variant, const GateInfo& gate) {
 // For how many tokens of a sequence the forward pass of a variant saves activations.
 int64_t SavedTokensOf(const Variant& variant, const Shape& shape, int64_t length) {
   const int64_t state_size = FindMemory(variant.rule).StateSize(shape.M, shape.D);
-  return length - NotedFrom(length, state_size, KernelsOf(variant).notes.Of(shape.M, shape.D));
+  return length - FirstSavedToken(length, state_size, KernelsOf(variant).saved_size.Of(shape.M, shape.D));
 }
 
 std::vector<Sequence> SequencesOf(const Shape& shape) {
@@ -206,7 +206,8 @@ Results<T> MakeResults(const Case<T>& c) {
   r.checkpoints.assign((last.checkpoint + CheckpointsOf(last.length)) * H * c.StateSize(),
                        Tensor<T>::Poison());
   const int64_t tokens = last.saved_token + SavedTokensOf(c.variant, c.shape, last.length);
-  r.activations.assign(tokens * H * KernelsOf(c.variant).notes.Of(c.shape.M, c.shape.D), Tensor<T>::Poison());
+  r.activations.assign(tokens * H * KernelsOf(c.variant).saved_size.Of(c.shape.M, c.shape.D),
+                       Tensor<T>::Poison());
   return r;
 }
 
@@ -217,7 +218,7 @@ ForwardProblem<T> DescribeForward(const Case<T>& c, Results<T>& r) {
   p.y = r.y.view();
   p.state_out = r.state_out.data();
   p.checkpoints = r.checkpoints.data();
-  p.notes = r.activations.data();
+  p.saved_activations = r.activations.data();
   return p;
 }
 
@@ -230,7 +231,7 @@ BackwardProblem<T> DescribeBackward(const Case<T>& c, Results<T>& r) {
   BackwardProblem<T> p;
   static_cast<Problem<T>&>(p) = c.Describe();
   p.checkpoints = r.checkpoints.data();
-  p.notes = r.activations.data();
+  p.saved_activations = r.activations.data();
   p.dy = c.dy.view();
   p.dstate_out = c.dstate_out.data();
   p.dq = view("q"), p.dk = view("k"), p.dv = view("v");
@@ -251,7 +252,7 @@ Results<T> RunKernels(const Case<T>& c, bool with_saved) {
   const KernelSet& kernels = KernelsOf(c.variant);
   auto forward = DescribeForward(c, r);
   auto backward = DescribeBackward(c, r);
-  if (!with_saved) forward.notes = nullptr, backward.notes = nullptr;
+  if (!with_saved) forward.saved_activations = nullptr, backward.saved_activations = nullptr;
   kernels.Forward<T>()(forward, 0, forward.Cells());
   kernels.Backward<T>()(backward, 0, forward.Cells());
   return r;

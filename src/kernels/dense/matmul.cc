@@ -110,7 +110,7 @@ template <int R>
 void Rows(const MatMul& p, const float* w, int64_t row, int64_t first, int64_t last) {
   const int64_t cols = p.w.cols, tiles = (last - first + kColumns - 1) / kColumns;
   FetchAhead ahead(w, R * cols * static_cast<int64_t>(sizeof(float)),
-                   std::max<int64_t>(1, cols / kAheadStep) * tiles, tiles, p.beside);
+                   std::max<int64_t>(1, cols / kAheadStep) * tiles, tiles, p.also_prefetch);
   int64_t m = first;
   for (; m + kColumns <= last; m += kColumns) {
     Tile<R, kColumns>(w, p.x + m * cols, cols, p.y + m * p.w.rows + row, p.w.rows, ahead);

@@ -73,7 +73,7 @@ struct MatMul {
   PackedRows packed = {};    // for kInt8, and for kBf16 with WantsBf16Rows()
   float* y = nullptr;        // [count, rows]
   // Other memory to prefetch while each panel, or each 4 rows of float32, is computed.
-  FetchAhead::Beside beside = {};
+  FetchAhead::Region also_prefetch = {};
 };
 
 // Computes y[:, first..last), the product with rows [first, last) of W. Any thread may compute any range;

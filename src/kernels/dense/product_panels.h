@@ -35,7 +35,7 @@ void OverPanels(const MatMul& p, int64_t first, int64_t last, const Tile& tile) 
     const int64_t row = panel * kPanelRows;
     const PanelSlice slice = {data, row, std::max<int64_t>(0, first - row), std::min(kPanelRows, last - row)};
     const int64_t tiles = (stop - m + kColumns - 1) / kColumns;
-    FetchAhead ahead(data, bytes, std::max<int64_t>(1, words / kAheadWords) * tiles, tiles, p.beside);
+    FetchAhead ahead(data, bytes, std::max<int64_t>(1, words / kAheadWords) * tiles, tiles, p.also_prefetch);
     for (; m + kColumns <= stop; m += kColumns)
       tile(std::integral_constant<int, kColumns>(), slice, m, ahead);
     [&]<int... kLeft>(std::integer_sequence<int, kLeft...>) {

@@ -75,7 +75,7 @@ struct SavedActivations {
 
   SavedActivations(const Problem<T>& p, const Cell<T>& c)
       : size(kSavedSize<Rule>.Of(p.slots, p.width)),
-        from(NotedFrom(c.length, p.state_size, size)),
+        from(FirstSavedToken(c.length, p.state_size, size)),
         first(p.sequences[c.sequence].saved_token),
         heads(c.heads),
         head(c.head) {}
@@ -132,7 +132,7 @@ class NextBlock {
     prefetch.Add(cell_.At(p.v, t), p.width);
     prefetch.Add(cell_.At(p.q, t), p.slots);
     if constexpr (Rule::kSlotGate >= 0) prefetch.Add(cell_.At(p.gates[Rule::kSlotGate], t), p.slots);
-    if (const T* saved = saved_.At(p.notes, t)) prefetch.Add(saved, saved_.size);
+    if (const T* saved = saved_.At(p.saved_activations, t)) prefetch.Add(saved, saved_.size);
     prefetch.Add(cell_.At(p.dy, t), p.width);
     prefetch.Add(cell_.At(p.dq, t), p.slots);
     if (first_ == 0) return;

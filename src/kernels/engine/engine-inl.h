@@ -149,7 +149,7 @@ HWY_INLINE void ForwardBlock(Rule& rule, const ForwardProblem<T>& p, const Dims<
     T* out = c.At(p.y, t);
     T* y = Rule::kExtraColumns == 0 && IsWhole<T>(p.width) ? out : w.y;
     ReadState(rule, d, S, x, step);
-    if (T* saved = activations.At(p.notes, t)) {
+    if (T* saved = activations.At(p.saved_activations, t)) {
       ForEachSaved<Rule>(p, step, saved,
                          [](const T* from, int64_t n, T* to) LATTICE_INLINE { StreamCopy(from, n, to); });
     }
@@ -235,10 +235,10 @@ HWY_INLINE void RecomputeBlock(Rule& rule, const BackwardProblem<T>& p, const Di
       first == 0 ? p.state + c.StateOffset(p) : p.checkpoints + c.CheckpointOffset(p, first / kBlock);
   rule.Load(checkpoint, w.State(0));
   const SavedActivations<Rule, T> activations(p, c);
-  const bool saved = activations.size == 0 || activations.At(p.notes, first) != nullptr;
+  const bool saved = activations.size == 0 || activations.At(p.saved_activations, first) != nullptr;
   for (int64_t t = first; saved && t < last; ++t) {
     const Token<T>& x = LoadToken<Rule>(p, c, t, w);
-    RestoreReads(rule, p, activations.At(p.notes, t), x, w.steps[t - first]);
+    RestoreReads(rule, p, activations.At(p.saved_activations, t), x, w.steps[t - first]);
     rule.MakeStep(x, w.steps[t - first]);
   }
   for (int64_t t = first; t < last; ++t) {

@@ -15,23 +15,23 @@ namespace lattice::kernels {
 class FetchAhead {
  public:
   // Another range of memory that will be needed soon, prefetched in the same way.
-  struct Beside {
+  struct Region {
     const void* data = nullptr;
     int64_t bytes = 0;
   };
 
-  FetchAhead(const void* now, int64_t bytes, int64_t steps, int64_t passes, const Beside& beside)
+  FetchAhead(const void* now, int64_t bytes, int64_t steps, int64_t passes, const Region& also)
       : next_(static_cast<const char*>(now) + (passes == 1 ? kLead : std::max(bytes, kLongLead))),
         lines_((bytes + kLine - 1) / kLine),
-        beside_(static_cast<const char*>(beside.data)),
-        beside_lines_((beside.bytes + kLine - 1) / kLine) {
+        also_(static_cast<const char*>(also.data)),
+        also_lines_((also.bytes + kLine - 1) / kLine) {
     each_ = (lines_ + steps - 1) / steps;
-    beside_each_ = (beside_lines_ + steps - 1) / steps;
+    also_each_ = (also_lines_ + steps - 1) / steps;
   }
 
   __attribute__((always_inline)) void Step() {
     Fetch(next_, lines_, each_);
-    Fetch(beside_, beside_lines_, beside_each_);
+    Fetch(also_, also_lines_, also_each_);
   }
 
  private:
@@ -49,8 +49,8 @@ class FetchAhead {
   static constexpr int64_t kLead = 3 << 9, kLongLead = 16 << 10;
   const char* next_;
   int64_t lines_, each_;
-  const char* beside_;
-  int64_t beside_lines_, beside_each_;
+  const char* also_;
+  int64_t also_lines_, also_each_;
 };
 
 }  // namespace lattice::kernels

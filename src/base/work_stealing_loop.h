@@ -1,6 +1,6 @@
 // A work-stealing loop: threads go through neighbouring indices, and steal from each other at the end.
-#ifndef LATTICE_BASE_STRETCHES_H_
-#define LATTICE_BASE_STRETCHES_H_
+#ifndef LATTICE_BASE_WORK_STEALING_LOOP_H_
+#define LATTICE_BASE_WORK_STEALING_LOOP_H_
 
 #include <atomic>
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace lattice {
 // of its own range, in the order of memory, so that what it prefetches is what it needs next. When its range
 // is empty, it steals from the back of the others', so that all threads finish together.
 //
-//   stretches.For(pool, count, [&](int64_t i) { Work(i); });
-class Stretches {
+//   loop.For(pool, count, [&](int64_t i) { Work(i); });
+class WorkStealingLoop {
  public:
-  explicit Stretches(int threads) : left_(static_cast<size_t>(threads)) {}
+  explicit WorkStealingLoop(int threads) : left_(static_cast<size_t>(threads)) {}
 
   int64_t size() const { return static_cast<int64_t>(left_.size()); }
 
@@ -74,4 +74,4 @@ class Stretches {
 
 }  // namespace lattice
 
-#endif  // LATTICE_BASE_STRETCHES_H_
+#endif  // LATTICE_BASE_WORK_STEALING_LOOP_H_
