@@ -146,6 +146,32 @@ def test_sequences_that_cannot_be_are_named():
         attention(tokens, states)
     with pytest.raises(TypeError, match="float16 is not supported"):
         small_model().half()(tokens)
+    with pytest.raises(TypeError, match="autocast to torch.float16 is not supported"), torch.autocast("cpu", torch.float16):
+        small_model()(tokens)
+
+
+class Doubled(torch.nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_linear_layers_may_be_replaced_and_watched():
+    """As LoRA, quantisers and hooks do."""
+    model, tokens = small_model(), tokens_of(1, 5)
+    block = model.blocks[0]
+    plain, _ = model(tokens)
+    for owner, name in ((block.mixer, "qk"), (block.mixer, "out"), (block.mixer, "gamma"), (block.ffn, "up"), (block.ffn, "down")):
+        old = getattr(owner, name)
+        seen = []
+        handle = old.register_forward_hook(lambda module, args, out: seen.append(out))
+        torch.testing.assert_close(model(tokens)[0], plain, **TIGHT)
+        handle.remove()
+        assert len(seen) == 1
+        new = Doubled(old.in_features, old.out_features, bias=old.bias is not None)
+        new.load_state_dict(old.state_dict())
+        setattr(owner, name, new)
+        assert not torch.allclose(model(tokens)[0], plain, atol=1e-3), name
+        setattr(owner, name, old)
 
 
 @pytest.mark.parametrize("mixer", MEMORIES)

@@ -42,6 +42,8 @@ def cases():
                                                               *(draw(6, dtype=torch.float64) for _ in range(2)), 1e-5)
     yield "silu_times", ops.silu_times, (x, draw(2, 40, 6))
     yield "silu_times of bfloat16", ops.silu_times, (draw(3, 6, dtype=torch.bfloat16), draw(3, 6, dtype=torch.bfloat16))
+    yield "projections", ops.projections, (x, [draw(5, 6), draw(4, 6)])
+    yield "projections in bfloat16", ops.projections, (x, [draw(5, 6)], True)
     targets = torch.tensor([1, -1, 0, 8, 3])
     yield "linear_cross_entropy", ops.linear_cross_entropy, (draw(5, 6), draw(9, 6), targets)
     yield "linear_cross_entropy in bfloat16", ops.linear_cross_entropy, (draw(5, 6), draw(9, 6), targets, True)
@@ -103,6 +105,7 @@ F64 = {
     "gated_layer_norm": lambda x, w, b, past: ops.gated_layer_norm(x, x.cos(), b, b, 1e-3),
     "silu_times": lambda x, w, b, past: ops.silu_times(x, x.sin()),
     "linear_cross_entropy": lambda x, w, b, past: ops.linear_cross_entropy(w.t(), x[0], torch.tensor([1, 4, -1, 0])),
+    "projections": lambda x, w, b, past: ops.projections(x, [past[0], past[1]]),
     "rotate": lambda x, w, b, past: ops.rotate(x.unsqueeze(2), torch.arange(5), 100.0),
 }
 

@@ -8,7 +8,7 @@
 
 namespace lattice::nn {
 
-// One to three weights W_i [out_i, in] for one input. The input is rounded once, its gradient is one product
+// Weights W_i [out_i, in] for one input (ops/projections.h). The input is rounded once, its gradient is one product
 // over all weights, and weights are rounded once per update, which their version counters tell (fused
 // optimizers of torch do not count: call bump_version). Not for two threads at a time.
 class Projections {

@@ -20,7 +20,11 @@ def wide(x: torch.Tensor) -> torch.Tensor:
 
 def autocast_on(device: torch.device) -> bool:
     """Whether matrix products are rounded to bfloat16 here."""
-    return torch.is_autocast_enabled(device.type)
+    if not torch.is_autocast_enabled(device.type):
+        return False
+    if torch.get_autocast_dtype(device.type) != torch.bfloat16:
+        raise TypeError(f"[nn] autocast to {torch.get_autocast_dtype(device.type)} is not supported; use torch.bfloat16")
+    return True
 
 
 def full_precision(device: torch.device):
@@ -43,6 +47,20 @@ class Norm(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps}"
+
+
+def project(x: torch.Tensor, *layers: nn.Module) -> list[torch.Tensor]:
+    """layer(x) of each of these linear layers. Plain ones are computed together, by the products that C++ uses: one pass
+    over x, one product for its gradient. Others, such as those that LoRA or a quantiser puts there, are called."""
+    if all(_is_plain(layer) for layer in layers):
+        return torch.ops.lattice.projections(x, [layer.weight for layer in layers], autocast_on(x.device))
+    return [layer(x) for layer in layers]
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    """A linear layer as torch has it, which nobody watches, in a type whose products are ours."""
+    return (type(layer) is nn.Linear and layer.bias is None and layer.weight.dtype in (torch.float32, torch.float64, torch.bfloat16)
+            and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks))
 
 
 class GateLinear(nn.Linear):

@@ -9,7 +9,7 @@ from torch import nn
 
 from lattice.nn.config import Config
 from lattice.nn.layers import (Norm, ShortConv, add_layers, check_sequences, full_precision, hide_padding,
-                               initialize, positions, wide)
+                               initialize, positions, project, wide)
 from lattice.ops import memories
 
 # What a layer carries from token to token, by name; a layer of another kind has other names.
@@ -63,8 +63,9 @@ class Mixer(nn.Module):
                 mask: torch.Tensor | None = None) -> tuple[torch.Tensor, State]:
         mask = check_sequences(x, cu_seqlens, mask)
         old, new = state or {}, {}
-        q, k = self._queries_and_keys(hide_padding(self.qk(x), mask), old, new, cu_seqlens, mask)
-        v = self._values(hide_padding(wide(self.v(x)), mask), old, new, cu_seqlens, mask)
+        qk, v, gate = project(x, self.qk, self.v, self.gate)
+        q, k = self._queries_and_keys(hide_padding(qk, mask), old, new, cu_seqlens, mask)
+        v = self._values(hide_padding(wide(v), mask), old, new, cu_seqlens, mask)
         if mask is not None:
             k, v = hide_padding(k, mask), hide_padding(v, mask)
         gates, step = self._gates(x, mask)
@@ -72,9 +73,9 @@ class Mixer(nn.Module):
         y, new["memory"] = self._remember(q, k, written, gates, self._initial(x, old, cu_seqlens), cu_seqlens)
         if self.has_skip:
             y = y + wide(self.skip).unsqueeze(-1) * v
-        y = torch.ops.lattice.gated_layer_norm(y.flatten(-2), self.gate(x), wide(self.out_norm.weight),
+        y = torch.ops.lattice.gated_layer_norm(y.flatten(-2), gate, wide(self.out_norm.weight),
                                                wide(self.out_norm.bias), self.out_norm.eps)
-        return self.out(y), new
+        return project(y, self.out)[0], new
 
     def _queries_and_keys(self, qk, old, new, cu_seqlens, mask):
         c, past = self.config, old.get("conv_qk")

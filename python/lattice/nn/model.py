@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lattice.nn.config import Config
 from lattice.nn.layers import (Norm, ShortConv, add_layers, autocast_on, check_sequences, hide_padding, initialize,
-                               positions, wide)
+                               positions, project, wide)
 from lattice.nn.mixer import Mixer, State
 
 
@@ -42,7 +42,7 @@ class Attention(nn.Module):
         old = state or {}
         if "packed" in old:
             raise ValueError("[nn] attention over packed texts leaves no state to go on from; run the texts one by one")
-        q, k, v = (wide(layer(x)).unflatten(-1, (self.config.heads, -1)) for layer in (self.q, self.k, self.v))
+        q, k, v = (wide(y).unflatten(-1, (self.config.heads, -1)) for y in project(x, self.q, self.k, self.v))
         at, length = positions(x, old.get("position"), cu_seqlens, mask)
         q, k = (torch.ops.lattice.rotate(y, at, self.config.rope_theta) for y in (q, k))
         keep = self._keep(x, old, mask)
@@ -54,7 +54,7 @@ class Attention(nn.Module):
             new["keep"] = keep
         if cu_seqlens is not None:
             new = dict(packed=cu_seqlens)
-        return self.out(y.flatten(-2).to(x.dtype)), new
+        return project(y.flatten(-2).to(x.dtype), self.out)[0], new
 
     def _keep(self, x, old, mask):
         """Which keys, cached ones included, are those of tokens; None when all are."""
@@ -83,7 +83,7 @@ class FeedForward(nn.Module):
             initialize(self, config, seed, prefix)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down(torch.ops.lattice.silu_times(self.gate(x), self.up(x)))
+        return project(torch.ops.lattice.silu_times(*project(x, self.gate, self.up)), self.down)[0]
 
 
 class Block(nn.Module):
