@@ -58,7 +58,7 @@ def test_ids_equal_those_of_cpp(checkpoints, kind):
     tokenizer = AutoTokenizer.from_pretrained(checkpoints[kind])
     assert isinstance(tokenizer, lattice.hf.LatticeTokenizer)
     novel = NOVEL.read_text(errors="ignore")
-    texts = HOSTILE + [novel[i : i + 997] for i in range(0, 60000, 997)] + [novel[:300000]] + random_texts(3000)
+    texts = HOSTILE + [novel[i : i + 997] for i in range(0, 40000, 997)] + [novel[:100000]] + random_texts(2000)
     expected = ids_in_cpp(checkpoints[kind], texts)
     got = tokenizer(texts, add_special_tokens=True).input_ids
     wrong = [(text[:60], ours[:20], theirs[:20]) for text, ours, theirs in zip(texts, got, expected) if ours != theirs]
@@ -69,8 +69,8 @@ def test_ids_equal_those_of_cpp(checkpoints, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_character(checkpoints, kind):
-    """All of Unicode, each character between letters, digits and spaces, where it decides how words are cut."""
-    characters = [chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+    """Characters of every block of Unicode between letters, digits and spaces, where they decide how words are cut."""
+    characters = [chr(c) for c in range(0x110000) if (c < 0x3400 or c % 16 == 0) and not 0xD800 <= c <= 0xDFFF]
     texts = [" ".join(f"a{c}{c}b 1{c}. {c}" for c in characters[i : i + 4096]) for i in range(0, len(characters), 4096)]
     tokenizer = AutoTokenizer.from_pretrained(checkpoints[kind])
     assert tokenizer(texts).input_ids == ids_in_cpp(checkpoints[kind], texts)
