@@ -60,9 +60,9 @@ def load(path=None, **options):
 def written_by_cpp(path, prompt, tokens=24):
     """What `lattice-run generate` writes behind a prompt, always the most likely token."""
     command = [RUNTIME, "generate", "--model", path, "--prompt", prompt, "--temperature", 0, "--tokens", tokens, "--threads", 1]
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300)
+    result = subprocess.run([str(word) for word in command], capture_output=True, timeout=300)
     assert result.returncode == 0, result.stderr
-    return result.stdout.removesuffix("\n")
+    return result.stdout.decode().removesuffix("\n")  # not as text: a carriage return stays one
 
 
 def written(model, tokenizer, prompt, tokens=24, **options):
