@@ -55,7 +55,7 @@ def build(folder):
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder / "dist", ROOT)
     (wheel,) = (folder / "dist").glob("*.whl")
     say(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
-    if not ("-py3-none-manylinux_" in wheel.name):
+    if "-py3-none-manylinux_" not in wheel.name:
         sys.exit("wheel: expected a py3-none-manylinux wheel")
     return wheel
 
