@@ -34,7 +34,11 @@ def main() -> None:
 
         print(f"lattice {__version__}")
         return
-    _run(_RUNNER if words[0] in _subcommands(_RUNNER) else _TRAINER, words)
+    for name in (_RUNNER, _TRAINER):
+        if words[0] in _subcommands(name):
+            _run(name, words)
+    print(f"lattice: unknown subcommand '{words[0]}' (lattice --help lists them)", file=sys.stderr)
+    sys.exit(2)
 
 
 def _program(name: str) -> Path:
