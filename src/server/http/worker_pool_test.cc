@@ -44,6 +44,7 @@ TEST(WorkerPool, LongRequestsLeaveAThreadToDeliveries) {
   pool.Deliver(std::make_shared<Does>([&] { delivered.set_value(); }));
   EXPECT_EQ(delivered.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
   release.set_value();
+  pool.Stop();  // what it still runs waits for what this function owns
 }
 
 TEST(WorkerPool, RefusesRequestsBeyondItsQueue) {
