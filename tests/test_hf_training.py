@@ -11,7 +11,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from torch._dynamo.utils import counters
 from transformers import DataCollatorForLanguageModeling, Trainer, TrainingArguments
 
-from lattice.hf import LatticeCache
+import lattice.hf  # noqa: F401  (registers the models)
 
 
 def tokens(rows=2, length=40, seed=0):

@@ -280,7 +280,7 @@ def test_layers_take_the_keys_of_models():
     with pytest.raises(ValueError, match="lamb"):
         lnn.DeltaNet(32, 2, lamb=1)
     with pytest.raises(AttributeError):
-        lnn.DeltaNett
+        _ = lnn.DeltaNett
     with pytest.raises(ValueError, match="vocab_size is 0"):
         lnn.LanguageModel(lnn.Config())
 
