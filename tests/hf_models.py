@@ -41,9 +41,13 @@ def text():
     return write_text(folder() / "text.txt")
 
 
-@functools.cache
 def checkpoint(memory="lattice_dec", *more):
     """Of a model that has learned a little, so that its most likely tokens are not all the same."""
+    return _trained(memory, *more)
+
+
+@functools.cache
+def _trained(memory, *more):
     run = folder() / "-".join([memory, *more]).replace("/", "_")
     steps = 60 if memory == "lattice_dec" else 3
     ok("train", "--data", text(), "--out", run, "--threads", 1,
