@@ -166,7 +166,8 @@ def shared_training(rank, world, path, port):
     (sum(alone(ids, labels=ids).loss for ids in batches) / world).backward()
     expected = {name: parameter.grad for name, parameter in alone.named_parameters()}
     own = {"input_ids": batches[rank], "labels": batches[rank]}
-    torch.nn.parallel.DistributedDataParallel(model)(**own).loss.backward()
+    parallel = torch.nn.parallel.DistributedDataParallel(model)  # has to outlive the backward pass
+    parallel(**own).loss.backward()
     check_gradients({name: parameter.grad for name, parameter in model.named_parameters()}, expected)
     for block in sharded.blocks:
         torch.distributed.fsdp.fully_shard(block)
