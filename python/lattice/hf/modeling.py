@@ -111,7 +111,9 @@ class LatticeForCausalLM(PreTrainedModel, GenerationMixin):
         if given is None:
             if use_cache is None:
                 use_cache = self.config.use_cache and not self.training
-            return LatticeCache(self.config) if use_cache and not (self.gradient_checkpointing and self.training) else None
+            if not use_cache or (self.gradient_checkpointing and self.training):
+                return None
+            given = LatticeCache(self.config)
         layers = getattr(given, "layers", None) or []
         if len(layers) != len(self.blocks) or not all(isinstance(layer, LatticeCacheLayer) for layer in layers):
             raise ValueError(
