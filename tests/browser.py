@@ -93,7 +93,7 @@ class Browser:
         assert "exceptionDetails" not in result, (script, result["exceptionDetails"])
         return result["result"].get("value")
 
-    def until(self, script, seconds=20):
+    def until(self, script, seconds=60):
         """Waits for a condition, and until what led to it is in sight."""
         self.wait_for(lambda: self.run(script), script, seconds)
         self.run(DRAWN)

@@ -79,9 +79,10 @@ def test_a_value_along_its_slot_keeps_its_norm_in_float32():
     assert abs(float(state.norm() / direction.norm()) - 1.0) < 1e-4
 
 
-def test_a_state_of_zeros_stays_finite():
+def test_a_slot_of_zeros_stays_finite():
+    """A head without any direction is refused (test_scan_unsupported.py); single slots may be empty."""
     inputs = make()
-    inputs["state"] = torch.zeros_like(inputs["state"])
+    inputs["state"][:, :, 0] = 0
     y, state, grads = gradients(lattice.scan, inputs)
     assert torch.isfinite(y).all() and torch.isfinite(state).all()
 
