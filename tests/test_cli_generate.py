@@ -82,7 +82,8 @@ def test_bad_models_are_named(model, tmp_path):
     assert run("generate", "--model", copy, "--prompt", "x", "--tokens", 1).returncode == 0, "nothing to compare with"
     config = json.loads((copy / "config.json").read_text())
     shutil.copy(model / "checkpoints/latest/model.safetensors", copy)
-    for change, part in [({"mixer": "mlstm"}, "mlstm"), ({"model_type": "llama"}, "llama"), ({"width": 64}, "shape")]:
+    for change, part in [({"mixer": "mlstm"}, "mlstm"), ({"model_type": "gpt2"}, "gpt2"),
+                         ({"model_type": "llama"}, "num_hidden_layers"), ({"width": 64}, "shape")]:
         (copy / "config.json").write_text(json.dumps({**config, **change}))
         result = run("generate", "--model", copy, "--prompt", "x")
         assert result.returncode == 1 and part in result.stderr
