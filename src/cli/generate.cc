@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "cli/between.h"
 #include "cli/command.h"
 #include "cli/open_model.h"
+#include "cli/standard_input.h"
 #include "runtime/generator.h"
 
 namespace lattice::cli {
@@ -23,8 +23,6 @@ struct GenerateFlags {
   runtime::GenerationOptions generation;
 };
 
-std::string ReadAll(std::istream& input) { return {std::istreambuf_iterator<char>(input), {}}; }
-
 // Prints the prompt to stderr, so that stdout has nothing but the model's text. On a terminal that text
 // continues on the same line.
 void ShowPrompt(const std::string& prompt) {
@@ -35,7 +33,7 @@ void ShowPrompt(const std::string& prompt) {
 }
 
 int Generate(const GenerateFlags& options) {
-  const std::string prompt = options.prompt == "-" ? ReadAll(std::cin) : options.prompt;
+  const std::string prompt = TextOrInput(options.prompt);
   OpenedModel opened = OpenModel(options.model);
   runtime::Generator generator(opened.model, std::move(opened.tokenizer), options.threads);
   if (options.prompt != "-") ShowPrompt(prompt);

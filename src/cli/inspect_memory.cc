@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "cli/open_model.h"
+#include "cli/standard_input.h"
 #include "eval/microscope_page.h"
 #include "io/file.h"
 #include "text/stream_decoder.h"
@@ -78,9 +78,7 @@ void PrintNewest(const eval::MemoryRecord& record, const std::vector<std::string
 
 int InspectMemory(const MemoryOptions& options) {
   const OpenedModel model = OpenModel(options.model, {.tokenizer = options.tokenizer});
-  std::string text = options.text;
-  if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  std::vector<int32_t> tokens = model.tokenizer->Encode(text);
+  std::vector<int32_t> tokens = model.tokenizer->Encode(TextOrInput(options.text));
   if (static_cast<int64_t>(tokens.size()) > options.max_tokens) {
     std::cerr << "lattice: [inspect] the text has " << tokens.size() << " tokens; shown are the first "
               << options.max_tokens << " (--max-tokens)\n";

@@ -1,12 +1,12 @@
 // `lattice plot`: draws figures that other programs describe as JSON.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/standard_input.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "plot/figure_json.h"
@@ -20,7 +20,7 @@ struct PlotFlags {
 
 nlohmann::json ReadFigure(const std::string& path) {
   if (path != "-") return io::ReadJson(path);
-  return io::ParseJson(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
+  return io::ParseJson(TextOrInput(path), "standard input");
 }
 
 int Plot(const PlotFlags& options) {

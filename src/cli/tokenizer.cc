@@ -1,13 +1,13 @@
 // `lattice tokenizer`: trains or tries a tokenizer.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/format.h"
 #include "cli/command.h"
+#include "cli/standard_input.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "text/sentencepiece.h"
@@ -60,9 +60,7 @@ int Encode(const EncodeOptions& options) {
     }
     return 0;
   }
-  std::string text = options.text;
-  if (text == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  PrintIds(*tokenizer, text);
+  PrintIds(*tokenizer, TextOrInput(options.text));
   return 0;
 }
 
