@@ -6,19 +6,14 @@
 #ifndef LATTICE_OPS_DISPATCH_H_
 #define LATTICE_OPS_DISPATCH_H_
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 
 #include <initializer_list>
 
 #include "ops/inputs.h"
+#include "ops/operator.h"
 
 namespace lattice {
-
-template <class Signature>
-c10::TypedOperatorHandle<Signature> OperatorNamed(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
 
 // Throws c10::Error unless all of these are on the CPU, where the kernels read them, or all are without data (meta).
 inline void RequireCpu(const char* op, std::initializer_list<OptionalTensor> tensors) {
@@ -34,9 +29,6 @@ inline void RequireCpu(const char* op, std::initializer_list<OptionalTensor> ten
 inline at::Tensor Contiguous(const OptionalTensor& x) {
   return x.has_value() ? x->contiguous() : at::Tensor();
 }
-
-// An undefined tensor as an absent one.
-inline OptionalTensor Present(const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
 
 // Operators have no absent results: this stands for one.
 inline at::Tensor Nothing(const at::Tensor& like) { return at::empty({0}, like.options()); }

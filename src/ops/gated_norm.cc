@@ -87,7 +87,7 @@ class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& gate,
                             const at::Tensor& weight, const at::Tensor& bias, double eps) {
     at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = OperatorNamed<GatedNormSignature>("lattice::_gated_layer_norm");
+    static const auto op = Operator<GatedNormSignature>("lattice::_gated_layer_norm");
     ctx->save_for_backward({x, gate, weight, bias});
     ctx->saved_data["eps"] = eps;
     return op.call(x, gate, weight, bias, eps);
@@ -95,7 +95,7 @@ class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    static const auto op = OperatorNamed<GatedNormBackwardSignature>("lattice::_gated_layer_norm_backward");
+    static const auto op = Operator<GatedNormBackwardSignature>("lattice::_gated_layer_norm_backward");
     const auto [dx, dgate, dweight, dbias] =
         op.call(grads[0], saved[0], saved[1], saved[2], saved[3], ctx->saved_data["eps"].toDouble());
     return {dx, dgate, dweight, dbias, at::Tensor()};
@@ -118,7 +118,7 @@ at::Tensor GatedLayerNorm(const at::Tensor& x, const at::Tensor& gate, const at:
     return at::gelu(gate) * at::layer_norm_symint(x, {x.sym_size(-1)}, weight, bias, eps);
   }
   RequireCpu("[gated_layer_norm]", {x, gate, weight, bias});
-  static const auto op = OperatorNamed<GatedNormSignature>("lattice::_gated_layer_norm");
+  static const auto op = Operator<GatedNormSignature>("lattice::_gated_layer_norm");
   return op.call(x, gate, weight, bias, eps);
 }
 

@@ -17,6 +17,7 @@ namespace lattice {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
+// An undefined tensor as an absent one.
 inline OptionalTensor IfDefined(const at::Tensor& x) {
   return x.defined() ? OptionalTensor(x) : std::nullopt;
 }

@@ -129,7 +129,7 @@ LossResult LossShape(const at::Tensor& hidden, const at::Tensor& weight, const a
 
 LossResult CallLoss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, bool bf16,
                     bool gradients) {
-  static const auto op = OperatorNamed<LossForwardSignature>("lattice::_linear_cross_entropy");
+  static const auto op = Operator<LossForwardSignature>("lattice::_linear_cross_entropy");
   return op.call(hidden, weight, targets, bf16, gradients);
 }
 
@@ -170,7 +170,7 @@ at::Tensor LossAutograd(const at::Tensor& hidden, const at::Tensor& weight, cons
 at::Tensor LinearCrossEntropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                               bool bf16) {
   RequireCpu("[linear_cross_entropy]", {hidden, weight, targets});
-  static const auto op = OperatorNamed<LossSignature>("lattice::linear_cross_entropy");
+  static const auto op = Operator<LossSignature>("lattice::linear_cross_entropy");
   return op.call(hidden, weight, targets, bf16);
 }
 

@@ -81,7 +81,7 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& joined,
                                at::TensorList weights) {
     at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = OperatorNamed<ProjectSignature>("lattice::_projections");
+    static const auto op = Operator<ProjectSignature>("lattice::_projections");
     ctx->save_for_backward({x, joined});
     ctx->saved_data["weight_type"] = weights[0].scalar_type();
     return op.call(x, joined, weights);
@@ -89,7 +89,7 @@ class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    static const auto op = OperatorNamed<ProjectBackwardSignature>("lattice::_projections_backward");
+    static const auto op = Operator<ProjectBackwardSignature>("lattice::_projections_backward");
     const auto [dx, dweight] =
         op.call(grads, saved[0], saved[1], ctx->saved_data["weight_type"].toScalarType());
     variable_list results = {dx, at::Tensor()};
@@ -121,7 +121,7 @@ std::vector<at::Tensor> Project(const at::Tensor& x, const at::Tensor& joined, a
                       "[projections] needs x [...,in] and weights [out,in], got ", x.sym_sizes(), " and ",
                       weight.sym_sizes());
   }
-  static const auto op = OperatorNamed<ProjectSignature>("lattice::_projections");
+  static const auto op = Operator<ProjectSignature>("lattice::_projections");
   return op.call(x, joined, weights);
 }
 

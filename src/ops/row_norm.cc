@@ -105,7 +105,7 @@ class RowNormFunction : public torch::autograd::Function<RowNormFunction> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const OptionalTensor& delta,
                                const OptionalTensor& weight, double share, double eps, bool bf16) {
     at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = OperatorNamed<RowNormSignature>("lattice::_row_norm");
+    static const auto op = Operator<RowNormSignature>("lattice::_row_norm");
     const auto [sum, y] = op.call(x, delta, weight, share, eps, bf16);
     ctx->save_for_backward({delta.has_value() ? sum : x, weight.value_or(at::Tensor())});
     ctx->saved_data["share"] = share;
@@ -121,9 +121,9 @@ class RowNormFunction : public torch::autograd::Function<RowNormFunction> {
     const auto saved = ctx->get_saved_variables();
     const at::Tensor &sum = saved[0], dy = grads.back().defined() ? grads.back() : at::zeros_like(sum);
     const bool has_delta = ctx->saved_data["delta"].toBool(), narrow = ctx->saved_data["bf16_delta"].toBool();
-    static const auto op = OperatorNamed<RowNormBackwardSignature>("lattice::_row_norm_backward");
+    static const auto op = Operator<RowNormBackwardSignature>("lattice::_row_norm_backward");
     const auto [dx, ddelta, dweight] =
-        op.call(has_delta ? Present(grads[0]) : std::nullopt, dy, sum, Present(saved[1]),
+        op.call(has_delta ? IfDefined(grads[0]) : std::nullopt, dy, sum, IfDefined(saved[1]),
                 ctx->saved_data["share"].toDouble(), ctx->saved_data["eps"].toDouble(), narrow);
     const at::Tensor none;
     return {dx,  !has_delta ? none : narrow ? ddelta : dx, saved[1].defined() ? dweight : none, none, none,
@@ -139,7 +139,7 @@ RowNormResult RowNormAutograd(const at::Tensor& x, const OptionalTensor& delta, 
 
 RowNormResult RunRowNorm(const at::Tensor& x, const OptionalTensor& delta, const OptionalTensor& weight,
                          double share, double eps, bool bf16) {
-  static const auto op = OperatorNamed<RowNormSignature>("lattice::_row_norm");
+  static const auto op = Operator<RowNormSignature>("lattice::_row_norm");
   return op.call(x, delta, weight, share, eps, bf16);
 }
 

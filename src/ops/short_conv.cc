@@ -100,16 +100,16 @@ class ConvFunction : public torch::autograd::Function<ConvFunction> {
  public:
   static at::Tensor forward(AutogradContext* ctx, LATTICE_CONV_PARAMETERS) {
     at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = OperatorNamed<ConvSignature>("lattice::_causal_conv");
+    static const auto op = Operator<ConvSignature>("lattice::_causal_conv");
     ctx->save_for_backward({x, weight, bias, past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())});
     return op.call(x, weight, bias, past, cu_seqlens);
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    static const auto op = OperatorNamed<ConvBackwardSignature>("lattice::_causal_conv_backward");
+    static const auto op = Operator<ConvBackwardSignature>("lattice::_causal_conv_backward");
     const auto [dx, dweight, dbias] =
-        op.call(grads[0], saved[0], saved[1], saved[2], Present(saved[3]), Present(saved[4]));
+        op.call(grads[0], saved[0], saved[1], saved[2], IfDefined(saved[3]), IfDefined(saved[4]));
     return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
   }
 };
@@ -123,7 +123,7 @@ at::Tensor ConvAutograd(LATTICE_CONV_PARAMETERS) {
 at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       const std::optional<at::Tensor>& past, const std::optional<at::Tensor>& cu_seqlens) {
   RequireCpu("[causal_conv]", {x, weight, bias, past});
-  static const auto op = OperatorNamed<ConvSignature>("lattice::_causal_conv");
+  static const auto op = Operator<ConvSignature>("lattice::_causal_conv");
   CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
   if (!WantsPastGradient("[causal_conv]", past, cu_seqlens))
     return op.call(x, weight, bias, past, cu_seqlens);

@@ -64,7 +64,7 @@ class SwiGluFunction : public torch::autograd::Function<SwiGluFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b) {
     at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = OperatorNamed<SwiGluSignature>("lattice::_silu_times");
+    static const auto op = Operator<SwiGluSignature>("lattice::_silu_times");
     ctx->save_for_backward({a, b});
     return op.call(a, b);
   }
@@ -72,7 +72,7 @@ class SwiGluFunction : public torch::autograd::Function<SwiGluFunction> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
                                                  torch::autograd::variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    static const auto op = OperatorNamed<SwiGluBackwardSignature>("lattice::_silu_times_backward");
+    static const auto op = Operator<SwiGluBackwardSignature>("lattice::_silu_times_backward");
     const at::Tensor both = op.call(grads[0], saved[0], saved[1]);
     const c10::SymInt width = saved[0].sym_size(-1);
     return {both.narrow_symint(-1, 0, width), both.narrow_symint(-1, width, width)};
@@ -88,7 +88,7 @@ at::Tensor SiluTimes(const at::Tensor& a, const at::Tensor& b) {
   TORCH_CHECK_VALUE(a.dim() >= 1 && a.sym_sizes() == b.sym_sizes() && a.scalar_type() == b.scalar_type(),
                     "[silu_times] a and b must have one shape and type, got ", a.scalar_type(), " ",
                     a.sym_sizes(), " and ", b.scalar_type(), " ", b.sym_sizes());
-  static const auto op = OperatorNamed<SwiGluSignature>("lattice::_silu_times");
+  static const auto op = Operator<SwiGluSignature>("lattice::_silu_times");
   return op.call(a, b);
 }
 

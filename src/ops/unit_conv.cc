@@ -145,17 +145,17 @@ class UnitConvFunction : public torch::autograd::Function<UnitConvFunction> {
         {x, weight1, bias1, weight2, bias2, past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())});
     ctx->saved_data["size"] = size;
     ctx->saved_data["eps"] = eps;
-    static const auto op = OperatorNamed<UnitConvSignature>("lattice::_unit_convs");
+    static const auto op = Operator<UnitConvSignature>("lattice::_unit_convs");
     const auto [y1, y2] = op.call(x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
     return {y1, y2};
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    static const auto op = OperatorNamed<UnitConvBackwardSignature>("lattice::_unit_convs_backward");
+    static const auto op = Operator<UnitConvBackwardSignature>("lattice::_unit_convs_backward");
     const auto [dx, dweight1, dbias1, dweight2, dbias2] = op.call(
         grads[0], grads[1], saved[0], saved[1], saved[2], saved[3], saved[4], ctx->saved_data["size"].toInt(),
-        ctx->saved_data["eps"].toDouble(), Present(saved[5]), Present(saved[6]));
+        ctx->saved_data["eps"].toDouble(), IfDefined(saved[5]), IfDefined(saved[6]));
     const at::Tensor none;
     return {dx, dweight1, dbias1, dweight2, dbias2, none, none, none, none};
   }
@@ -180,7 +180,7 @@ std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilte
                                             const std::optional<at::Tensor>& cu_seqlens) {
   RequireCpu("[unit_convs]", {x, past, first.weight, first.bias, second.weight, second.bias});
   CheckUnitConv(x, first.weight, first.bias, second.weight, second.bias, size, eps, past, cu_seqlens);
-  static const auto op = OperatorNamed<UnitConvSignature>("lattice::_unit_convs");
+  static const auto op = Operator<UnitConvSignature>("lattice::_unit_convs");
   const auto call = [&](const at::Tensor& input, const OptionalTensor& before) {
     return op.call(input, first.weight, first.bias, second.weight, second.bias, size, eps, before,
                    cu_seqlens);
