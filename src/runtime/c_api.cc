@@ -30,9 +30,7 @@ struct OpenModel {
       : tokenizer(lattice::text::OpenTokenizer(directory)),
         model(lattice::runtime::Model::Load(directory)),
         engine(model, threads) {
-    Check(tokenizer->vocab_size() <= model->config().vocab_size, "[model] the tokenizer in ", directory,
-          " has ", tokenizer->vocab_size(), " ids but the model knows ", model->config().vocab_size,
-          "; they do not belong together");
+    model->RequireTokenizer(*tokenizer, directory);
   }
 
   std::unique_ptr<lattice::text::Tokenizer> tokenizer;
@@ -71,10 +69,8 @@ struct lattice_session {
   void Append(std::span<const int32_t> tokens) {
     const auto now = open->engine.Append(session, tokens);
     logits.assign(now.begin(), now.end());
-    constexpr size_t kRecent = 64;
-    recent.insert(recent.end(), tokens.end() - static_cast<std::ptrdiff_t>(std::min(kRecent, tokens.size())),
-                  tokens.end());
-    if (recent.size() > kRecent) recent.erase(recent.begin(), recent.end() - kRecent);
+    const lattice::runtime::SamplerOptions defaults;
+    lattice::runtime::KeepRecent(tokens, defaults.repetition_window, recent);
   }
 
   void RequireLogits() const {

@@ -22,9 +22,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 struct Generator::Parts {
   Parts(std::shared_ptr<const Model> model, std::shared_ptr<const text::Tokenizer> its_tokenizer, int threads)
       : tokenizer(std::move(its_tokenizer)), engine(std::move(model), threads) {
-    const int64_t known = engine.model().config().vocab_size;
-    Check(tokenizer->vocab_size() <= known, "[generate] the tokenizer has ", tokenizer->vocab_size(),
-          " ids but the model knows ", known, "; they do not belong together");
+    engine.model().RequireTokenizer(*tokenizer, "the generator");
   }
 
   // Appends `ids` and returns the logits after the last, cut to the tokenizer's ids: the model's vocabulary

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/checkpoint.h"
 #include "runtime/model_parts.h"
+#include "text/tokenizer.h"
 
 namespace lattice::runtime {
 namespace {
@@ -156,5 +157,11 @@ const model::ModelConfig& Model::config() const { return parts_->config; }
 WeightFormat Model::format() const { return parts_->weights.format(); }
 int64_t Model::BytesPerToken() const { return parts_->weights.BytesPerToken(); }
 const std::string& Model::hash() const { return parts_->weights.hash(); }
+
+void Model::RequireTokenizer(const text::Tokenizer& tokenizer, std::string_view source) const {
+  Check(tokenizer.vocab_size() <= config().vocab_size, "[model] the tokenizer in ", source, " has ",
+        tokenizer.vocab_size(), " ids but the model knows ", config().vocab_size,
+        "; they do not belong together");
+}
 
 }  // namespace lattice::runtime

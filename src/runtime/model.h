@@ -12,10 +12,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/dense/matmul.h"
 #include "model/config.h"
 #include "runtime/weights.h"
+
+namespace lattice::text {
+class Tokenizer;
+}
 
 namespace lattice::runtime {
 
@@ -45,6 +50,9 @@ class Model {
   int64_t BytesPerToken() const;
   // Identifies weights, format and config. A saved session can only be loaded by a model with the same hash.
   const std::string& hash() const;
+
+  // Throws Error when the tokenizer, that of `source`, has ids that the model does not know.
+  void RequireTokenizer(const text::Tokenizer& tokenizer, std::string_view source) const;
 
   const ModelParts& parts() const { return *parts_; }
 

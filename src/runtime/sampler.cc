@@ -150,15 +150,20 @@ std::vector<TokenLogProb> TopLogProbs(std::span<const float> logits, int64_t cou
   return top;
 }
 
+void KeepRecent(std::span<const int32_t> ids, int64_t window, std::vector<int32_t>& recent) {
+  const auto most = static_cast<size_t>(window);
+  const std::span<const int32_t> last = ids.last(std::min(most, ids.size()));
+  recent.insert(recent.end(), last.begin(), last.end());
+  if (recent.size() > most)
+    recent.erase(recent.begin(), recent.end() - static_cast<std::ptrdiff_t>(most));
+}
+
 Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {
   CheckOptions(options);
 }
 
 void Sampler::Accept(std::span<const int32_t> ids) {
-  recent_.insert(recent_.end(), ids.begin(), ids.end());
-  const auto window = static_cast<size_t>(options_.repetition_window);
-  if (recent_.size() > window)
-    recent_.erase(recent_.begin(), recent_.end() - static_cast<std::ptrdiff_t>(window));
+  KeepRecent(ids, options_.repetition_window, recent_);
 }
 
 int32_t Sampler::Next(std::span<const float> logits) {

@@ -41,6 +41,9 @@ struct TokenLogProb {
 double LogProb(std::span<const float> logits, int32_t id);
 std::vector<TokenLogProb> TopLogProbs(std::span<const float> logits, int64_t count);
 
+// Adds ids to the recent tokens, of which the last `window` are kept.
+void KeepRecent(std::span<const int32_t> ids, int64_t window, std::vector<int32_t>& recent);
+
 // Samples the tokens of one text. The n-th choice depends only on the logits, the options, the tokens before
 // it and n.
 class Sampler {
