@@ -33,7 +33,7 @@ using Lookup = std::function<at::Tensor(const std::string& name)>;
 class Block {
  public:
   virtual ~Block() = default;
-  // x [B,T,C] -> [B,T,C]. `state` null: from the start, and nothing is kept; else read (when it has content)
+  // x [B,T,C] -> [B,T,C]. `state` null: from the start, and no state is returned; else read (when it has content)
   // and replaced, detached from the graph.
   virtual at::Tensor Forward(const at::Tensor& x, BlockState* state) const = 0;
 };

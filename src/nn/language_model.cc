@@ -1,3 +1,4 @@
+// Runs embedding, blocks, final norm and head; a block's activations can be recomputed in the backward pass.
 #include "nn/language_model.h"
 
 #include <ATen/ATen.h>

@@ -15,7 +15,7 @@ class Projections {
  public:
   explicit Projections(std::vector<at::Tensor> weights);
 
-  // x [..., in] -> x W_i^T [..., out_i]. Within a Bf16Scope everything is multiplied, kept and returned in
+  // x [..., in] -> x W_i^T [..., out_i]. Within a Bf16Scope everything is multiplied, saved and returned in
   // bfloat16, whatever the type of x; its gradient has the type of x.
   std::vector<at::Tensor> operator()(const at::Tensor& x) const;
 
@@ -23,7 +23,7 @@ class Projections {
   at::Tensor One(const at::Tensor& x) const { return (*this)(x)[0]; }
 
  private:
-  // All weights below each other in `type`; a copy that is kept until a weight changes.
+  // All weights below each other in `type`; a cached copy, made again when a weight has changed.
   const at::Tensor& Joined(at::ScalarType type) const;
 
   std::vector<at::Tensor> weights_;

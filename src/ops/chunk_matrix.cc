@@ -1,3 +1,5 @@
+// Walks the chunks of all sequences from first to last (ops/refine.h computes one), and back: a chunk's gradients come
+// from computing it again from its checkpoint with autograd on.
 #include "ops/chunk_matrix.h"
 
 #include <ATen/ATen.h>

@@ -86,13 +86,13 @@ Tensor ExpectedSquares(const ChunkForm& form, const ChunkTokens& x, const Tensor
 std::pair<Tensor, Tensor> ApplyTerms(const ChunkForm& form, const ChunkTokens& x, const Tensor& S,
                                      const ChunkTerms& terms) {
   const GateProducts gates = MultiplyGates(terms.G);
-  Tensor kept = gates.FromStart();  // the share of S' in X_t
+  Tensor share = gates.FromStart();  // of S' in X_t
   if (form.linear1) {
     const int64_t C = x.k.size(-2);
-    kept = kept + GatedSum(at::ones({C, C}, S.options()).expand({S.size(0), C, C}), terms.R, gates);
+    share = share + GatedSum(at::ones({C, C}, S.options()).expand({S.size(0), C, C}), terms.R, gates);
   }
-  const Tensor y = at::matmul(x.q * kept, S) - at::matmul(GatedScores(x.q, terms.W, gates), terms.H);
-  const Tensor end = kept.select(-2, kept.size(-2) - 1).unsqueeze(-1);
+  const Tensor y = at::matmul(x.q * share, S) - at::matmul(GatedScores(x.q, terms.W, gates), terms.H);
+  const Tensor end = share.select(-2, share.size(-2) - 1).unsqueeze(-1);
   return {y, end * S - at::matmul(Transposed(terms.W * gates.ToEnd()), terms.H)};
 }
 

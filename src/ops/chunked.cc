@@ -70,7 +70,7 @@ std::pair<Tensor, Tensor> RunChunks(const Chunks& c, Tensor state) {
   const bool gated = w.prefix.defined();
   const Tensor queries = gated ? c.q * w.prefix : c.q;
   const Tensor keys = (gated ? c.k * w.suffix : c.k).transpose(-2, -1);
-  const Tensor kept = gated ? w.prefix.select(-2, PlainSize(c.q, -2) - 1).unsqueeze(-1) : Tensor();
+  const Tensor decay = gated ? w.prefix.select(-2, PlainSize(c.q, -2) - 1).unsqueeze(-1) : Tensor();
   const bool delta = c.gamma.defined();
   const auto [U_v, U_k] = delta ? SolveWrites(c, w) : std::pair(c.v, Tensor());
   const Tensor written = delta ? Tensor() : at::matmul(keys, c.v);
@@ -85,7 +85,7 @@ std::pair<Tensor, Tensor> RunChunks(const Chunks& c, Tensor state) {
     } else {
       increment = written.select(2, n);
     }
-    state = (gated ? kept.select(2, n) * state : state) + increment;
+    state = (gated ? decay.select(2, n) * state : state) + increment;
   }
   const Tensor U = delta ? at::stack(writes, 2) : c.v;
   return {at::matmul(w.scores, U) + at::matmul(queries, at::stack(states, 2)), state};

@@ -13,21 +13,21 @@ namespace lattice {
 
 // `batch` sequences of `time` tokens each, from row `row` of x as a matrix [B*T, C] on; the inputs before the first
 // of them are those of sequence `sequence`.
-struct Stretch {
+struct SequenceGroup {
   int64_t batch, time, row, sequence;
 };
 
-// One stretch for an even batch, one a sequence for packed ones, where convolutions start anew.
-inline std::vector<Stretch> StretchesOf(const char* op, const at::Tensor& x,
-                                        const OptionalTensor& cu_seqlens) {
+// One group for an even batch; one for each sequence that is not empty of a packed batch, where convolutions start anew.
+inline std::vector<SequenceGroup> SequenceGroups(const char* op, const at::Tensor& x,
+                                                 const OptionalTensor& cu_seqlens) {
   if (!cu_seqlens.has_value()) return {{x.size(0), x.size(1), 0, 0}};
   const std::vector<int64_t> starts = SequenceStarts(op, *cu_seqlens, x.size(1));
-  std::vector<Stretch> stretches;
+  std::vector<SequenceGroup> groups;
   for (size_t n = 0; n + 1 < starts.size(); ++n) {
     if (starts[n] < starts[n + 1])
-      stretches.push_back({1, starts[n + 1] - starts[n], starts[n], static_cast<int64_t>(n)});
+      groups.push_back({1, starts[n + 1] - starts[n], starts[n], static_cast<int64_t>(n)});
   }
-  return stretches;
+  return groups;
 }
 
 template <class Problem>

@@ -1,3 +1,4 @@
+// lattice::gated_layer_norm: schema, CPU kernels over rows, shapes and gradient.
 #include "ops/gated_norm.h"
 
 #include <ATen/ATen.h>

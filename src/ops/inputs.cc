@@ -1,3 +1,4 @@
+// The checks that stand before every recurrence. Sizes may be symbolic, so that the same checks serve torch.compile.
 #include "ops/inputs.h"
 
 #include <ATen/ATen.h>
@@ -68,7 +69,7 @@ class ShapeChecker {
                       Print(q), " and v ", Print(v));
   }
 
-  // The bytes of the largest tensors, inputs, states and what is kept, must be countable in 63 bits.
+  // The bytes of the largest tensors, inputs, states, checkpoints and saved activations, must be countable in 63 bits.
   void CheckCountable() {
     const auto B = B_.maybe_as_int(), T = T_.maybe_as_int(), H = H_.maybe_as_int();
     const auto M = M_.maybe_as_int(), D = D_.maybe_as_int();

@@ -1,3 +1,5 @@
+// lattice::linear_cross_entropy, block by block of rows: logits, losses, and, where gradients are wanted, what the
+// logits' gradients give hidden states and weight, before the block is forgotten.
 #include "ops/linear_loss.h"
 
 #include <ATen/ATen.h>

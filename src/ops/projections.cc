@@ -1,3 +1,4 @@
+// lattice::projections: one product for all weights, and one for the gradient of the input they share.
 #include "ops/projections.h"
 
 #include <ATen/ATen.h>

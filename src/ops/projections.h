@@ -10,7 +10,7 @@
 
 namespace lattice {
 
-// x [..., in] -> x W_i^T [..., out_i], multiplied, kept and returned in the type of `joined`: all weights W_i
+// x [..., in] -> x W_i^T [..., out_i], multiplied, saved and returned in the type of `joined`: all weights W_i
 // [out_i, in] below each other, which may be rounded. The input's gradient is one product over all weights and has
 // the type of x; those of the weights have theirs.
 LATTICE_EXPORT std::vector<at::Tensor> Project(const at::Tensor& x, const at::Tensor& joined,

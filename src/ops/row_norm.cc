@@ -1,3 +1,5 @@
+// lattice::rms_norm, add_rms_norm and unit_vectors, which are one operator inside: a norm of rows with an optional sum
+// before it and an optional weight behind it.
 #include "ops/row_norm.h"
 
 #include <ATen/ATen.h>

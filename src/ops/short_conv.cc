@@ -1,3 +1,4 @@
+// lattice::causal_conv: schema, CPU kernels over tiles of sequences, shapes and gradient.
 #include "ops/short_conv.h"
 
 #include <ATen/ATen.h>
@@ -25,13 +26,13 @@ using ConvBackwardSignature = ConvGradients(const at::Tensor& dy, LATTICE_CONV_P
 // A convolution over contiguous tensors, which the problems of its sequences point into.
 struct ConvTensors {
   at::Tensor x, weight, bias, past;  // the weight is [W,C]
-  std::vector<Stretch> stretches;
+  std::vector<SequenceGroup> groups;
 
   template <typename T>
   std::vector<kernels::ShortConv<T>> Problems() const {
     std::vector<kernels::ShortConv<T>> problems;
     const int64_t C = x.size(2), W = weight.size(0);
-    for (const Stretch& s : stretches) {
+    for (const SequenceGroup& s : groups) {
       kernels::ShortConv<T>& p = problems.emplace_back();
       p.batch = s.batch;
       p.time = s.time;
@@ -48,7 +49,7 @@ struct ConvTensors {
 
 ConvTensors ConvTensorsOf(LATTICE_CONV_PARAMETERS) {
   return {x.contiguous(), weight.t().contiguous(), bias.contiguous(), Contiguous(past),
-          StretchesOf("[causal_conv]", x, cu_seqlens)};
+          SequenceGroups("[causal_conv]", x, cu_seqlens)};
 }
 
 at::Tensor ConvForward(LATTICE_CONV_PARAMETERS) {
@@ -58,7 +59,7 @@ at::Tensor ConvForward(LATTICE_CONV_PARAMETERS) {
     const auto problems = in.Problems<scalar_t>();
     scalar_t* out = y.mutable_data_ptr<scalar_t>();
     OverTiles(problems, [&](size_t i, int64_t, int64_t first, int64_t last) {
-      kernels::ShortConvForward(problems[i], out + in.stretches[i].row * x.size(2), first, last);
+      kernels::ShortConvForward(problems[i], out + in.groups[i].row * x.size(2), first, last);
     });
   });
   return y;
@@ -75,7 +76,7 @@ ConvGradients ConvBackward(const at::Tensor& dy_in, LATTICE_CONV_PARAMETERS) {
     const scalar_t* dy_data = dy.const_data_ptr<scalar_t>();
     scalar_t *dx_data = dx.mutable_data_ptr<scalar_t>(), *sums = partial.mutable_data_ptr<scalar_t>();
     OverTiles(problems, [&](size_t i, int64_t before, int64_t first, int64_t last) {
-      const int64_t at = in.stretches[i].row * C;
+      const int64_t at = in.groups[i].row * C;
       kernels::ShortConvBackward(problems[i], dy_data + at, dx_data + at, sums + before * (W + 1) * C, first,
                                  last);
     });

@@ -8,7 +8,7 @@
 
 namespace lattice {
 
-// a and b have one shape and type: float32, float64 or bfloat16 (computed in float32). Keeps only a and b
+// a and b have one shape and type: float32, float64 or bfloat16 (computed in float32). Saves only a and b
 // for the backward pass.
 LATTICE_EXPORT at::Tensor SiluTimes(const at::Tensor& a, const at::Tensor& b);
 

@@ -1,3 +1,4 @@
+// lattice::unit_convs: schema, CPU kernels over tiles of sequences, shapes and gradient.
 #include "ops/unit_conv.h"
 
 #include <ATen/ATen.h>
@@ -42,13 +43,13 @@ struct UnitConvTensors {
   at::Tensor x, past, weight[2], bias[2];
   int64_t size;
   double eps;
-  std::vector<Stretch> stretches;
+  std::vector<SequenceGroup> groups;
 
   template <typename S>
   std::vector<kernels::UnitConv<S>> Problems() const {
     std::vector<kernels::UnitConv<S>> problems;
     const int64_t C = x.size(2), W = weight[0].size(0);
-    for (const Stretch& s : stretches) {
+    for (const SequenceGroup& s : groups) {
       kernels::UnitConv<S>& p = problems.emplace_back();
       p.batch = s.batch;
       p.time = s.time;
@@ -74,7 +75,7 @@ UnitConvTensors UnitConvTensorsOf(LATTICE_UNIT_CONV_PARAMETERS) {
           {bias1.contiguous(), bias2.contiguous()},
           size,
           eps,
-          StretchesOf("[unit_convs]", x, cu_seqlens)};
+          SequenceGroups("[unit_convs]", x, cu_seqlens)};
 }
 
 UnitConvResult UnitConvForward(LATTICE_UNIT_CONV_PARAMETERS) {
@@ -85,7 +86,7 @@ UnitConvResult UnitConvForward(LATTICE_UNIT_CONV_PARAMETERS) {
     auto problems = in.Problems<S>();
     for (size_t i = 0; i < problems.size(); ++i) {
       for (size_t f = 0; f < 2; ++f)
-        problems[i].y[f] = results[f].mutable_data_ptr<float>() + in.stretches[i].row * x.size(2);
+        problems[i].y[f] = results[f].mutable_data_ptr<float>() + in.groups[i].row * x.size(2);
     }
     OverTiles(problems, [&](size_t i, int64_t, int64_t first, int64_t last) {
       kernels::UnitConvForward(problems[i], first, last);
@@ -108,7 +109,7 @@ UnitConvGradients UnitConvBackward(const at::Tensor& dy1, const at::Tensor& dy2,
     float* next = partial.mutable_data_ptr<float>();
     for (size_t i = 0; i < problems.size(); ++i) {
       auto& p = problems[i];
-      const int64_t at = in.stretches[i].row * C;
+      const int64_t at = in.groups[i].row * C;
       for (size_t f = 0; f < 2; ++f) p.dy[f] = dy[f].const_data_ptr<float>() + at;
       p.dx = MutableDataOf<S>(dx) + at;
       p.partial = next;

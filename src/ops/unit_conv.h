@@ -17,7 +17,7 @@ struct ConvFilter {
 };
 
 // Two convolutions of x [B,T,C], and every vector of `size` neighbouring channels of the results divided by
-// sqrt(|.|^2 + eps): what CausalConv and UnitVectors give, in one pass that keeps x only. x is float32 or
+// sqrt(|.|^2 + eps): what CausalConv and UnitVectors give, in one pass that saves only x for the backward pass. x is float32 or
 // bfloat16, the filters and results are float32. past and cu_seqlens are those of CausalConv.
 LATTICE_EXPORT std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilter& first,
                                                            const ConvFilter& second, int64_t size, double eps,

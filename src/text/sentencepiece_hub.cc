@@ -1,3 +1,4 @@
+// A SentencePiece BPE model as the merges of a tokenizer.json, or nothing where that could give other ids.
 #include "text/sentencepiece_hub.h"
 
 #include <sentencepiece_processor.h>
