@@ -86,7 +86,9 @@ run_suite() {
     provide chromium chromium "the tests of the page"
     triton_ready || (locked install_triton) || say "without Triton, the tests of the GPU kernels will be skipped"
     hub_ready || (locked install_hub) || say "without transformers and peft, the tests of lattice.hf will be skipped"
-    (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests)
+    # A file's tests share what they train and serve, so files go to the workers whole. Threads that wait must not spin:
+    # there are as many workers as cores.
+    (cd "$ROOT" && OMP_WAIT_POLICY=passive "$PYTHON" -m pytest -q -rs -n "$(test_workers)" --dist loadfile tests)
     return
   fi
   if [[ $1 == cuda-wheel ]]; then
@@ -105,6 +107,13 @@ run_suite() {
     target=fuzzers
   fi
   (prepare "$1" $target && cd "$ROOT" && ctest --preset "$1" --no-tests=error --parallel "$(nproc)")
+}
+
+# At most four: a worker that imports torch and serves models takes up to 2 GB.
+test_workers() {
+  local cores
+  cores=$(nproc)
+  echo $((cores < 4 ? cores : 4))
 }
 
 # "===" takes the version without "+cpu" behind it: on x86-64 that is the CUDA build. Its libraries for the GPU are not
