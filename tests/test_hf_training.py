@@ -138,9 +138,9 @@ def test_compiled_training_step():
     assert all(close(compiled["_orig_mod." + name], plain[name]) for name in plain)
 
 
-@pytest.mark.xfail(reason="an operator of the layers takes the length as a constant when it is traced", strict=True)
-def test_export_with_any_length():
-    model, _ = load()
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_export_with_any_length(memory):
+    model, _ = load(checkpoint(memory))
     length = torch.export.Dim("length", min=8, max=4096)
     shapes = {"input_ids": {1: length}, "use_cache": None}
     program = torch.export.export(model, (tokens(),), {"use_cache": False}, dynamic_shapes=shapes)

@@ -15,7 +15,6 @@ from nn_models import MEMORIES, OPTIONS, RECURRENT, SMALL, small_model, tokens_o
 import lattice
 import lattice.nn as lnn
 
-torch.set_num_threads(2)
 # Matrix products of other shapes round differently; the operators themselves change no bit.
 TIGHT = dict(rtol=2e-5, atol=2e-5)
 

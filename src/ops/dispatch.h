@@ -39,6 +39,12 @@ inline at::Tensor NewLike(const at::Tensor& x, at::ScalarType type) {
 }
 inline at::Tensor NewLike(const at::Tensor& x) { return NewLike(x, x.scalar_type()); }
 
+// The size of a dimension that is a number in every trace, such as a width. x.size(i) would make all of them
+// numbers, the length of the text as well.
+inline int64_t FixedSize(const at::Tensor& x, int64_t dimension) {
+  return x.sym_size(dimension).guard_int(__FILE__, __LINE__);
+}
+
 }  // namespace lattice
 
 #endif  // LATTICE_OPS_DISPATCH_H_

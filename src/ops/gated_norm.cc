@@ -3,19 +3,17 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "kernels/dense/gated_norm.h"
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 
 namespace lattice {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 // dx, dgate, dweight, dbias
 using GatedNormGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using GatedNormSignature = at::Tensor(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
@@ -83,29 +81,18 @@ GatedNormGradients GatedNormBackwardShape(const at::Tensor&, const at::Tensor& x
   return {NewLike(x), NewLike(gate), NewLike(weight), NewLike(bias)};
 }
 
-class GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
- public:
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& gate,
-                            const at::Tensor& weight, const at::Tensor& bias, double eps) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = Operator<GatedNormSignature>("lattice::_gated_layer_norm");
-    ctx->save_for_backward({x, gate, weight, bias});
-    ctx->saved_data["eps"] = eps;
-    return op.call(x, gate, weight, bias, eps);
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    static const auto op = Operator<GatedNormBackwardSignature>("lattice::_gated_layer_norm_backward");
-    const auto [dx, dgate, dweight, dbias] =
-        op.call(grads[0], saved[0], saved[1], saved[2], saved[3], ctx->saved_data["eps"].toDouble());
-    return {dx, dgate, dweight, dbias, at::Tensor()};
-  }
-};
-
 at::Tensor GatedNormAutograd(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight,
                              const at::Tensor& bias, double eps) {
-  return GatedNormFunction::apply(x, gate, weight, bias, eps);
+  static const auto op = Operator<GatedNormSignature>("lattice::_gated_layer_norm");
+  const at::Tensor y = BelowAutograd(op, x, gate, weight, bias, eps);
+  const auto backward = [eps](const variable_list& in, const variable_list& grads) -> variable_list {
+    static const auto reverse = Operator<GatedNormBackwardSignature>("lattice::_gated_layer_norm_backward");
+    const auto [dx, dgate, dweight, dbias] = reverse.call(grads[0], in[0], in[1], in[2], in[3], eps);
+    return {dx, dgate, dweight, dbias};
+  };
+  const variable_list inputs = {x, gate, weight, bias};
+  DifferentiateLayer("[gated_layer_norm]", inputs, {y}, inputs, backward);
+  return y;
 }
 
 }  // namespace
@@ -139,6 +126,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_gated_layer_norm", GatedNormShape);
   m.impl("_gated_layer_norm_backward", GatedNormBackwardShape);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_gated_layer_norm", GatedNormAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_gated_layer_norm", GatedNormAutograd);
+  m.impl("_gated_layer_norm_backward", WithoutDerivative());
+}
 
 }  // namespace lattice

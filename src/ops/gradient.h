@@ -6,7 +6,9 @@
 #ifndef LATTICE_OPS_GRADIENT_H_
 #define LATTICE_OPS_GRADIENT_H_
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/library.h>
 
 #include <functional>
 #include <string>
@@ -22,13 +24,30 @@ using GradientFunction = std::function<variable_list(const variable_list& saved,
 // Whether a gradient is to be recorded. Undefined tensors are welcome.
 bool WantsGradient(const variable_list& inputs);
 
-// Makes outputs that were computed below autograd depend on the inputs. `name` is what grad_fn shows.
+// What op.call(arguments...) gives, computed below autograd.
+template <class Op, typename... Arguments>
+auto BelowAutograd(const Op& op, const Arguments&... arguments) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  return op.call(arguments...);
+}
+
+// Makes outputs that were computed below autograd depend on the inputs. `name` is what grad_fn shows. An output
+// among what is saved must be detached, or it and its node would keep each other alive.
 void RecordGradient(const std::string& name, const variable_list& inputs, const variable_list& outputs,
                     const variable_list& saved, GradientFunction backward);
+
+// The same as the whole of a layer's Autograd kernel behind its computation: records where a gradient is wanted, and
+// refuses forward mode and second derivatives. `backward` is not called without any gradient; those it gets are all
+// defined, zeros where nothing depends on an output. `op`, "[causal_conv]", is how messages begin, and the name.
+void DifferentiateLayer(const std::string& op, const variable_list& inputs, const variable_list& outputs,
+                        const variable_list& saved, GradientFunction backward);
 
 // The same for outputs that have no derivative, such as gradients: who asks for one gets an error. `op` is
 // how its message begins.
 void RefuseGradient(const std::string& op, const variable_list& inputs, const variable_list& outputs);
+
+// An Autograd kernel that does so for any operator: m.impl("_causal_conv_backward", WithoutDerivative()).
+torch::CppFunction WithoutDerivative();
 
 }  // namespace lattice
 

@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -12,14 +11,12 @@
 #include "kernels/dense/pointwise.h"
 #include "kernels/dense/softmax_loss.h"
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/products.h"
 #include "ops/storage.h"
 
 namespace lattice {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr int64_t kLossGrain = 1 << 16;
 
@@ -129,42 +126,25 @@ LossResult LossShape(const at::Tensor& hidden, const at::Tensor& weight, const a
   return {loss, NewLike(hidden), NewLike(weight)};
 }
 
-LossResult CallLoss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, bool bf16,
-                    bool gradients) {
+at::Tensor LossAutograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
+                        bool bf16) {
   static const auto op = Operator<LossForwardSignature>("lattice::_linear_cross_entropy");
-  return op.call(hidden, weight, targets, bf16, gradients);
-}
-
-class LossFunction : public torch::autograd::Function<LossFunction> {
- public:
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& hidden, const at::Tensor& weight,
-                            const at::Tensor& targets, bool bf16) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    const auto [loss, dhidden, dweight] = CallLoss(hidden, weight, targets, bf16, /*gradients=*/true);
-    ctx->save_for_backward({dhidden, dweight});
-    return loss;
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    const at::Tensor &g = grads[0], none;
+  const auto [loss, dhidden, dweight] =
+      BelowAutograd(op, hidden, weight, targets, bf16, /*gradients=*/WantsGradient({hidden, weight}));
+  const auto backward = [](const variable_list& in, const variable_list& grads) -> variable_list {
+    const at::Tensor& g = grads[0];
     // The gradient of the loss itself is nearly always 1, and the weight's is large.
-    if (HasValues(g) && g.item<double>() == 1) return {saved[0], saved[1], none, none};
-    return {saved[0] * g, saved[1] * g, none, none};
-  }
-};
+    if (HasValues(g) && g.item<double>() == 1) return {in[0], in[1]};
+    return {in[0] * g, in[1] * g};
+  };
+  DifferentiateLayer("[linear_cross_entropy]", {hidden, weight}, {loss}, {dhidden, dweight}, backward);
+  return loss;
+}
 
 at::Tensor LossWithoutGradients(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                                 bool bf16) {
-  return std::get<0>(CallLoss(hidden, weight, targets, bf16, /*gradients=*/false));
-}
-
-at::Tensor LossAutograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                        bool bf16) {
-  if (at::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad()))
-    return LossFunction::apply(hidden, weight, targets, bf16);
-  at::AutoDispatchBelowADInplaceOrView below;
-  return LossWithoutGradients(hidden, weight, targets, bf16);
+  static const auto op = Operator<LossForwardSignature>("lattice::_linear_cross_entropy");
+  return std::get<0>(op.call(hidden, weight, targets, bf16, /*gradients=*/false));
 }
 
 }  // namespace
@@ -204,6 +184,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) { m.impl("_linear_cross_entropy", LossShape
 TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) {
   m.impl("linear_cross_entropy", LossWithoutGradients);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("linear_cross_entropy", LossAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("linear_cross_entropy", LossAutograd);
+  m.impl("_linear_cross_entropy", WithoutDerivative());
+}
 
 }  // namespace lattice

@@ -2,17 +2,15 @@
 #include "ops/projections.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/products.h"
 
 namespace lattice {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using ProjectSignature = std::vector<at::Tensor>(const at::Tensor& x, const at::Tensor& joined,
                                                  at::TensorList weights);
 // dx, and the gradients of all weights below each other
@@ -77,35 +75,26 @@ ProjectGradients ProjectBackwardShape(at::TensorList, const at::Tensor& x, const
   return {NewLike(x), NewLike(joined, weight_type)};
 }
 
-class ProjectFunction : public torch::autograd::Function<ProjectFunction> {
- public:
-  static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& joined,
-                               at::TensorList weights) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = Operator<ProjectSignature>("lattice::_projections");
-    ctx->save_for_backward({x, joined});
-    ctx->saved_data["weight_type"] = weights[0].scalar_type();
-    return op.call(x, joined, weights);
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    static const auto op = Operator<ProjectBackwardSignature>("lattice::_projections_backward");
-    const auto [dx, dweight] =
-        op.call(grads, saved[0], saved[1], ctx->saved_data["weight_type"].toScalarType());
-    variable_list results = {dx, at::Tensor()};
+std::vector<at::Tensor> ProjectAutograd(const at::Tensor& x, const at::Tensor& joined,
+                                        at::TensorList weights) {
+  static const auto op = Operator<ProjectSignature>("lattice::_projections");
+  const std::vector<at::Tensor> y = BelowAutograd(op, x, joined, weights);
+  const auto backward = [type = weights[0].scalar_type()](const variable_list& in,
+                                                          const variable_list& grads) -> variable_list {
+    static const auto reverse = Operator<ProjectBackwardSignature>("lattice::_projections_backward");
+    const auto [dx, dweight] = reverse.call(grads, in[0], in[1], type);
+    variable_list results = {dx};
     c10::SymInt row = 0;
     for (const at::Tensor& g : grads) {
       results.push_back(dweight.narrow_symint(0, row, g.sym_size(-1)));
       row = row + g.sym_size(-1);
     }
     return results;
-  }
-};
-
-std::vector<at::Tensor> ProjectAutograd(const at::Tensor& x, const at::Tensor& joined,
-                                        at::TensorList weights) {
-  return ProjectFunction::apply(x, joined, weights);
+  };
+  variable_list inputs = {x};
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  DifferentiateLayer("[projections]", inputs, y, {x, joined}, backward);
+  return y;
 }
 
 std::vector<at::Tensor> ProjectionsOp(const at::Tensor& x, at::TensorList weights, bool bf16) {
@@ -148,6 +137,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_projections", ProjectShape);
   m.impl("_projections_backward", ProjectBackwardShape);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_projections", ProjectAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_projections", ProjectAutograd);
+  m.impl("_projections_backward", WithoutDerivative());
+}
 
 }  // namespace lattice

@@ -4,19 +4,16 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "kernels/dense/row_norm.h"
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 
 namespace lattice {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 // The sum x + delta (nothing without a delta), and the norm.
 using RowNormResult = std::tuple<at::Tensor, at::Tensor>;
@@ -101,42 +98,23 @@ RowNormGradients RowNormBackwardShape(const OptionalTensor&, const at::Tensor&, 
           weight.has_value() ? NewLike(*weight) : Nothing(sum)};
 }
 
-class RowNormFunction : public torch::autograd::Function<RowNormFunction> {
- public:
-  // With a delta {sum, y}, else {y}.
-  static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const OptionalTensor& delta,
-                               const OptionalTensor& weight, double share, double eps, bool bf16) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = Operator<RowNormSignature>("lattice::_row_norm");
-    const auto [sum, y] = op.call(x, delta, weight, share, eps, bf16);
-    ctx->save_for_backward({delta.has_value() ? sum : x, weight.value_or(at::Tensor())});
-    ctx->saved_data["share"] = share;
-    ctx->saved_data["eps"] = eps;
-    ctx->saved_data["bf16_delta"] = delta.has_value() && delta->scalar_type() == at::kBFloat16;
-    ctx->saved_data["delta"] = delta.has_value();
-    ctx->set_materialize_grads(false);
-    if (!delta.has_value()) return {y};
-    return {sum, y};
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    const at::Tensor &sum = saved[0], dy = grads.back().defined() ? grads.back() : at::zeros_like(sum);
-    const bool has_delta = ctx->saved_data["delta"].toBool(), narrow = ctx->saved_data["bf16_delta"].toBool();
-    static const auto op = Operator<RowNormBackwardSignature>("lattice::_row_norm_backward");
-    const auto [dx, ddelta, dweight] =
-        op.call(has_delta ? IfDefined(grads[0]) : std::nullopt, dy, sum, IfDefined(saved[1]),
-                ctx->saved_data["share"].toDouble(), ctx->saved_data["eps"].toDouble(), narrow);
-    const at::Tensor none;
-    return {dx,  !has_delta ? none : narrow ? ddelta : dx, saved[1].defined() ? dweight : none, none, none,
-            none};
-  }
-};
-
 RowNormResult RowNormAutograd(const at::Tensor& x, const OptionalTensor& delta, const OptionalTensor& weight,
                               double share, double eps, bool bf16) {
-  const variable_list out = RowNormFunction::apply(x, delta, weight, share, eps, bf16);
-  return {out.size() == 2 ? out[0] : Nothing(x), out.back()};
+  static const auto op = Operator<RowNormSignature>("lattice::_row_norm");
+  const auto [sum, y] = BelowAutograd(op, x, delta, weight, share, eps, bf16);
+  const bool adds = delta.has_value(), narrow = adds && delta->scalar_type() == at::kBFloat16;
+  const auto backward = [=](const variable_list& in, const variable_list& grads) -> variable_list {
+    static const auto reverse = Operator<RowNormBackwardSignature>("lattice::_row_norm_backward");
+    const OptionalTensor dsum = adds ? OptionalTensor(grads[0]) : std::nullopt;
+    const auto [dx, ddelta, dweight] =
+        reverse.call(dsum, grads.back(), in[0], IfDefined(in[1]), share, eps, narrow);
+    return {dx, !adds ? at::Tensor() : narrow ? ddelta : dx, in[1].defined() ? dweight : at::Tensor()};
+  };
+  const at::Tensor none;
+  DifferentiateLayer("[row_norm]", {x, delta.value_or(none), weight.value_or(none)},
+                     adds ? variable_list{sum, y} : variable_list{y},
+                     {adds ? sum.detach() : x, weight.value_or(none)}, backward);
+  return {sum, y};
 }
 
 RowNormResult RunRowNorm(const at::Tensor& x, const OptionalTensor& delta, const OptionalTensor& weight,
@@ -153,7 +131,7 @@ void CheckNorm(const char* op, const at::Tensor& x, const at::Tensor& weight) {
                    " but the weight is ", weight.scalar_type(), "; use float32 or float64 for both");
 }
 
-double MeanShare(const at::Tensor& x) { return 1.0 / static_cast<double>(x.size(-1)); }
+double MeanShare(const at::Tensor& x) { return 1.0 / static_cast<double>(FixedSize(x, -1)); }
 
 RowNormResult AddRmsNormOp(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& weight, double eps,
                            bool bf16) {
@@ -207,6 +185,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_row_norm", RowNormShape);
   m.impl("_row_norm_backward", RowNormBackwardShape);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_row_norm", RowNormAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_row_norm", RowNormAutograd);
+  m.impl("_row_norm_backward", WithoutDerivative());
+}
 
 }  // namespace lattice

@@ -2,19 +2,17 @@
 #include "ops/short_conv.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "kernels/dense/short_conv.h"
 #include "ops/conv_tiles.h"
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/tiles.h"
 
 namespace lattice {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using ConvGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // dx, dweight, dbias
 
 #define LATTICE_CONV_PARAMETERS                                                                      \
@@ -97,26 +95,19 @@ ConvGradients ConvBackwardShape(const at::Tensor&, const at::Tensor& x, const at
   return {NewLike(x), NewLike(weight), NewLike(bias)};
 }
 
-class ConvFunction : public torch::autograd::Function<ConvFunction> {
- public:
-  static at::Tensor forward(AutogradContext* ctx, LATTICE_CONV_PARAMETERS) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = Operator<ConvSignature>("lattice::_causal_conv");
-    ctx->save_for_backward({x, weight, bias, past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())});
-    return op.call(x, weight, bias, past, cu_seqlens);
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    static const auto op = Operator<ConvBackwardSignature>("lattice::_causal_conv_backward");
-    const auto [dx, dweight, dbias] =
-        op.call(grads[0], saved[0], saved[1], saved[2], IfDefined(saved[3]), IfDefined(saved[4]));
-    return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
-  }
-};
-
 at::Tensor ConvAutograd(LATTICE_CONV_PARAMETERS) {
-  return ConvFunction::apply(x, weight, bias, past, cu_seqlens);
+  static const auto op = Operator<ConvSignature>("lattice::_causal_conv");
+  const at::Tensor y = BelowAutograd(op, x, weight, bias, past, cu_seqlens);
+  const auto backward = [](const variable_list& in, const variable_list& grads) -> variable_list {
+    static const auto reverse = Operator<ConvBackwardSignature>("lattice::_causal_conv_backward");
+    const auto [dx, dweight, dbias] =
+        reverse.call(grads[0], in[0], in[1], in[2], IfDefined(in[3]), IfDefined(in[4]));
+    return {dx, dweight, dbias};
+  };
+  DifferentiateLayer("[causal_conv]", {x, weight, bias}, {y},
+                     {x, weight, bias, past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())},
+                     backward);
+  return y;
 }
 
 }  // namespace
@@ -157,6 +148,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_causal_conv", ConvShape);
   m.impl("_causal_conv_backward", ConvBackwardShape);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_causal_conv", ConvAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_causal_conv", ConvAutograd);
+  m.impl("_causal_conv_backward", WithoutDerivative());
+}
 
 }  // namespace lattice

@@ -2,13 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
 #include "kernels/dense/swiglu.h"
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/storage.h"
 
 namespace lattice {
@@ -60,26 +60,18 @@ at::Tensor SwiGluBackwardShape(const at::Tensor&, const at::Tensor& a, const at:
   return at::empty_symint(shape, a.options());
 }
 
-class SwiGluFunction : public torch::autograd::Function<SwiGluFunction> {
- public:
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    static const auto op = Operator<SwiGluSignature>("lattice::_silu_times");
-    ctx->save_for_backward({a, b});
-    return op.call(a, b);
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
-                                                 torch::autograd::variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    static const auto op = Operator<SwiGluBackwardSignature>("lattice::_silu_times_backward");
-    const at::Tensor both = op.call(grads[0], saved[0], saved[1]);
-    const c10::SymInt width = saved[0].sym_size(-1);
+at::Tensor SwiGluAutograd(const at::Tensor& a, const at::Tensor& b) {
+  static const auto op = Operator<SwiGluSignature>("lattice::_silu_times");
+  const at::Tensor y = BelowAutograd(op, a, b);
+  const auto backward = [](const variable_list& in, const variable_list& grads) -> variable_list {
+    static const auto reverse = Operator<SwiGluBackwardSignature>("lattice::_silu_times_backward");
+    const at::Tensor both = reverse.call(grads[0], in[0], in[1]);
+    const c10::SymInt width = in[0].sym_size(-1);
     return {both.narrow_symint(-1, 0, width), both.narrow_symint(-1, width, width)};
-  }
-};
-
-at::Tensor SwiGluAutograd(const at::Tensor& a, const at::Tensor& b) { return SwiGluFunction::apply(a, b); }
+  };
+  DifferentiateLayer("[silu_times]", {a, b}, {y}, {a, b}, backward);
+  return y;
+}
 
 }  // namespace
 
@@ -105,6 +97,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_silu_times", SwiGluShape);
   m.impl("_silu_times_backward", SwiGluBackwardShape);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_silu_times", SwiGluAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_silu_times", SwiGluAutograd);
+  m.impl("_silu_times_backward", WithoutDerivative());
+}
 
 }  // namespace lattice

@@ -2,20 +2,18 @@
 #include "ops/unit_conv.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "kernels/dense/unit_conv.h"
 #include "ops/conv_tiles.h"
 #include "ops/dispatch.h"
+#include "ops/gradient.h"
 #include "ops/storage.h"
 #include "ops/tiles.h"
 
 namespace lattice {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using UnitConvResult = std::tuple<at::Tensor, at::Tensor>;
 // dx, and of each filter the gradients of weight and bias
 using UnitConvGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
@@ -138,34 +136,20 @@ UnitConvGradients UnitConvBackwardShape(const at::Tensor&, const at::Tensor&, co
   return {NewLike(x), NewLike(weight1), NewLike(bias1), NewLike(weight2), NewLike(bias2)};
 }
 
-class UnitConvFunction : public torch::autograd::Function<UnitConvFunction> {
- public:
-  static variable_list forward(AutogradContext* ctx, LATTICE_UNIT_CONV_PARAMETERS) {
-    at::AutoDispatchBelowADInplaceOrView below;
-    ctx->save_for_backward(
-        {x, weight1, bias1, weight2, bias2, past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())});
-    ctx->saved_data["size"] = size;
-    ctx->saved_data["eps"] = eps;
-    static const auto op = Operator<UnitConvSignature>("lattice::_unit_convs");
-    const auto [y1, y2] = op.call(x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
-    return {y1, y2};
-  }
-
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto saved = ctx->get_saved_variables();
-    static const auto op = Operator<UnitConvBackwardSignature>("lattice::_unit_convs_backward");
-    const auto [dx, dweight1, dbias1, dweight2, dbias2] = op.call(
-        grads[0], grads[1], saved[0], saved[1], saved[2], saved[3], saved[4], ctx->saved_data["size"].toInt(),
-        ctx->saved_data["eps"].toDouble(), IfDefined(saved[5]), IfDefined(saved[6]));
-    const at::Tensor none;
-    return {dx, dweight1, dbias1, dweight2, dbias2, none, none, none, none};
-  }
-};
-
 UnitConvResult UnitConvAutograd(LATTICE_UNIT_CONV_PARAMETERS) {
-  const variable_list y =
-      UnitConvFunction::apply(x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
-  return {y[0], y[1]};
+  static const auto op = Operator<UnitConvSignature>("lattice::_unit_convs");
+  const auto [y1, y2] = BelowAutograd(op, x, weight1, bias1, weight2, bias2, size, eps, past, cu_seqlens);
+  const auto backward = [size, eps](const variable_list& in, const variable_list& grads) -> variable_list {
+    static const auto reverse = Operator<UnitConvBackwardSignature>("lattice::_unit_convs_backward");
+    const auto [dx, dweight1, dbias1, dweight2, dbias2] = reverse.call(
+        grads[0], grads[1], in[0], in[1], in[2], in[3], in[4], size, eps, IfDefined(in[5]), IfDefined(in[6]));
+    return {dx, dweight1, dbias1, dweight2, dbias2};
+  };
+  const variable_list inputs = {x, weight1, bias1, weight2, bias2};
+  variable_list saved = inputs;
+  saved.insert(saved.end(), {past.value_or(at::Tensor()), cu_seqlens.value_or(at::Tensor())});
+  DifferentiateLayer("[unit_convs]", inputs, {y1, y2}, saved, backward);
+  return {y1, y2};
 }
 
 UnitConvResult UnitConvsOp(LATTICE_UNIT_CONV_PARAMETERS) {
@@ -213,6 +197,9 @@ TORCH_LIBRARY_IMPL(lattice, Meta, m) {
   m.impl("_unit_convs", UnitConvShape);
   m.impl("_unit_convs_backward", UnitConvBackwardShape);
 }
-TORCH_LIBRARY_IMPL(lattice, Autograd, m) { m.impl("_unit_convs", UnitConvAutograd); }
+TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
+  m.impl("_unit_convs", UnitConvAutograd);
+  m.impl("_unit_convs_backward", WithoutDerivative());
+}
 
 }  // namespace lattice

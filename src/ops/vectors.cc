@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/keys.h"
+#include "ops/dispatch.h"
 #include "ops/row_norm.h"
 #include "ops/short_conv.h"
 
@@ -23,7 +24,7 @@ at::Tensor NormalizeVectors(const at::Tensor& x, VectorNorm kind) {
     case VectorNorm::kL2:
       return UnitVectors(x, kUnitEps);
     case VectorNorm::kScale:
-      return x * (1 / std::sqrt(static_cast<double>(x.size(-1))));
+      return x * (1 / std::sqrt(static_cast<double>(FixedSize(x, -1))));
   }
   return x;
 }
@@ -54,7 +55,7 @@ std::pair<at::Tensor, at::Tensor> QueriesAndKeys(const at::Tensor& x, const Conv
 }
 
 at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, double theta, int64_t period) {
-  const int64_t half = x.size(-1) / 2;
+  const int64_t width = FixedSize(x, -1), half = width / 2;
   const auto options = x.options().dtype(at::kDouble).requires_grad(false);
   at::Tensor turned = position.to(at::kDouble);
   if (period > 0) turned = turned.remainder(period);
@@ -63,7 +64,7 @@ at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, double theta,
   const at::Tensor cos = angle.cos().to(x.scalar_type()), sin = angle.sin().to(x.scalar_type());
   const at::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
   std::vector<at::Tensor> parts = {a * cos - b * sin, a * sin + b * cos};
-  if (x.size(-1) % 2 == 1) parts.push_back(x.narrow(-1, 2 * half, 1));
+  if (width % 2 == 1) parts.push_back(x.narrow(-1, 2 * half, 1));
   return at::cat(parts, -1);
 }
 
