@@ -15,7 +15,9 @@
 #include "reproduce/estimate.h"
 #include "reproduce/results.h"
 #include "reproduce/runner.h"
+#include "reproduce/selection.h"
 #include "reproduce/stored_summary.h"
+#include "reproduce/tokenizer.h"
 #include "train/trainer.h"
 
 namespace lattice::cli {
@@ -23,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using reproduce::Experiment;
+
+constexpr const char* kExperiments = "configs/reproduce";
 
 struct ReproduceFlags {
   std::vector<std::string> what;
@@ -36,12 +40,13 @@ struct ReproduceFlags {
 class Reproduction {
  public:
   Reproduction(const ReproduceFlags& options, const Experiment& experiment)
-      : options_(options), experiment_(experiment), store_(MakeStore(options, experiment)) {}
+      : options_(options),
+        experiment_(WithSelection(options, experiment)),
+        store_(MakeStore(options, experiment)) {}
 
   reproduce::Plan Plan() const {
-    return reproduce::MakePlan(
-        experiment_, store_.options().corpus.fingerprint, options_.overrides,
-        [&](const reproduce::Run& run, const std::string& figure) { return store_.Figure(run, figure); });
+    return reproduce::MakePlan(experiment_, store_.options().corpus.fingerprint, options_.overrides,
+                               Figures());
   }
 
   // Writes the results so far.
@@ -66,6 +71,9 @@ class Reproduction {
     const reproduce::RunnerOptions how{Jobs(), stop, [&](const std::string& line) {
                                          std::cerr << experiment_.name << " " << line << std::endl;
                                        }};
+    if (experiment_.pieces > 0) {
+      reproduce::MakeTokenizer(store_.options().out, store_.options().corpus, experiment_.pieces);
+    }
     reproduce::Outcome outcome = reproduce::Outcome::kDone;
     for (size_t done = 0; outcome == reproduce::Outcome::kDone;) {
       const std::vector<reproduce::Run> runs = reproduce::RunsOf(Plan());
@@ -77,11 +85,28 @@ class Reproduction {
   }
 
  private:
+  reproduce::FigureOf Figures() const {
+    return [&](const reproduce::Run& run, const std::string& figure) { return store_.Figure(run, figure); };
+  }
+
+  // The experiment with what the earlier one has decided so far, if there is an earlier one.
+  static Experiment WithSelection(const ReproduceFlags& options, const Experiment& experiment) {
+    Experiment out = experiment;
+    if (experiment.selected_in.empty()) return out;
+    const Experiment earlier =
+        reproduce::ReadExperiment(FindInTree(kExperiments), experiment.selected_in, options.scale);
+    const Reproduction selection(options, earlier);
+    reproduce::Apply(reproduce::Select(earlier, selection.Plan(), selection.Figures()), earlier, out);
+    return out;
+  }
+
   static reproduce::RunStore MakeStore(const ReproduceFlags& options, const Experiment& experiment) {
     const fs::path data = options.data.empty() ? FindNovels() : fs::path(options.data);
     const fs::path tasks = options.tasks.empty() ? fs::path() : fs::absolute(options.tasks);
-    return reproduce::RunStore({fs::absolute(options.out), reproduce::FindCorpus(data, experiment.corpus),
-                                tasks, experiment.task_limit, experiment.threads});
+    const fs::path out = fs::absolute(options.out);
+    const reproduce::Corpus corpus = reproduce::FindCorpus(data, experiment.corpus);
+    return reproduce::RunStore({out, corpus, tasks, experiment.task_limit, experiment.threads,
+                                reproduce::TokenizerFile(out, corpus, experiment.pieces)});
   }
 
   // Measures the operations per second of one thread with a few steps of configs/tiny.toml.
@@ -105,7 +130,7 @@ class Reproduction {
   }
 
   const ReproduceFlags& options_;
-  const Experiment& experiment_;
+  const Experiment experiment_;
   reproduce::RunStore store_;
 };
 
@@ -140,7 +165,7 @@ int Redraw(const std::vector<Experiment>& experiments, const reproduce::PaperTab
 }
 
 int Reproduce(ReproduceFlags options) {
-  const fs::path directory = FindInTree("configs/reproduce");
+  const fs::path directory = FindInTree(kExperiments);
   if (options.out.empty()) options.out = "runs/reproduce-" + options.scale;
   const std::vector<Experiment> experiments = ChooseExperiments(options, directory);
   const reproduce::PaperTable paper(directory / "paper.json");
@@ -197,9 +222,8 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
                     "write table.md, figure.svg and report.html again from OUT/<experiment>/results.json; "
                     "needs neither runs nor data");
   command->footer(
-      "Experiments: ablation, books-context, choices, mqar, pile-context, scaling, slots, throughput, "
-      "zero-shot; "
-      "all.\n"
+      "Experiments: ablation, books-context, choices, confirm, mqar, pile-context, scaling, select, slots, "
+      "throughput, zero-shot; all.\n"
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
       "run.\n"
       "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/error.h"
 #include "io/file.h"
@@ -12,16 +11,6 @@ namespace lattice::reproduce {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> FilesOf(const fs::path& path) {
-  if (!fs::is_directory(path)) return {path};
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 std::string Fingerprint(const fs::path& train, const fs::path& valid) {
   io::Sha256 hash;
@@ -33,6 +22,16 @@ std::string Fingerprint(const fs::path& train, const fs::path& valid) {
 }
 
 }  // namespace
+
+std::vector<fs::path> FilesOf(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 Corpus FindCorpus(const fs::path& directory, const std::string& name) {
   const std::array<std::array<std::string, 2>, 3> candidates = {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace lattice::reproduce {
 
@@ -14,6 +15,9 @@ struct Corpus {
   // DATA/books_train.txt
   std::string shown_train, shown_valid;
 };
+
+// The file itself, or all files of a directory, sorted.
+std::vector<std::filesystem::path> FilesOf(const std::filesystem::path& path);
 
 // Finds <name>_train.txt and <name>_valid.txt in `directory`, or else train and valid (a .txt file, or a
 // directory of them), which serve for every name. Throws Error that says what was tried.

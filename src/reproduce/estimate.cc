@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "model/cost.h"
 #include "model/tensors.h"
+#include "reproduce/provenance.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t kByteVocabulary = 257;
 
 model::Config ResolvedConfig(const Run& run) {
   model::Config config = run.Config();
-  if (config.model.vocab_size == 0) config.model.vocab_size = kByteVocabulary;
+  if (config.model.vocab_size == 0) config.model.vocab_size = run.pieces > 0 ? run.pieces : kByteVocabulary;
   return config;
 }
 
@@ -55,6 +56,7 @@ std::string TimeText(double seconds) {
 
 std::string RateList(const Experiment& experiment) {
   std::string out;
+  if (!experiment.selected_in.empty()) return "of " + experiment.selected_in;
   for (const double rate : experiment.rates) out += (out.empty() ? "" : ", ") + Short(rate, 3);
   return out;
 }
@@ -62,7 +64,7 @@ std::string RateList(const Experiment& experiment) {
 std::string VariantLine(const Variant& variant, const Experiment& experiment, const Plan& plan, size_t v,
                         const RunStore& store) {
   size_t wanted = 0, done = 0;
-  std::string rate = "to be tuned";
+  std::string rate = experiment.selected_in.empty() ? "to be tuned" : "not known yet";
   for (const Cell& cell : plan.cells) {
     if (cell.variant != v) continue;
     wanted += cell.runs.size();
@@ -71,7 +73,7 @@ std::string VariantLine(const Variant& variant, const Experiment& experiment, co
   }
   if (wanted == 0) {
     const auto has = [&](const Point& point) { return variant.Has(point); };
-    wanted = experiment.seeds.size() *
+    wanted = experiment.SeedsOf(variant).size() *
              static_cast<size_t>(std::count_if(experiment.points.begin(), experiment.points.end(), has));
   }
   return StrCat("  ", variant.name, std::string(variant.name.size() < 26 ? 26 - variant.name.size() : 1, ' '),
@@ -89,6 +91,7 @@ std::string Parameters(const Plan& plan) {
   for (const Tuning& tuning : plan.tuning) {
     for (const Run& run : tuning.runs) look(run);
   }
+  for (const Run& run : plan.waiting) look(run);
   return StrCat(Grouped(least), least == most ? "" : " to " + Grouped(most));
 }
 
@@ -106,7 +109,7 @@ std::optional<double> MeasuredRate(const RunStore& store, std::span<const Run> r
     if (!store.IsDone(run)) continue;
     const nlohmann::json result = store.Result(run);
     const double seconds = result.at("figures").value("seconds", 0.0);
-    if (seconds > 0) rates.push_back(RunFlops(run) / seconds);
+    if (seconds > 0 && result.at("cpu") == CpuName()) rates.push_back(RunFlops(run) / seconds);
   }
   if (rates.empty()) return std::nullopt;
   std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());

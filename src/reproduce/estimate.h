@@ -13,7 +13,8 @@ namespace lattice::reproduce {
 // Floating-point operations of a run: forward and backward of every token, as model/cost.h counts them.
 double RunFlops(const Run& run);
 
-// The median of the operations per second of the finished runs among `runs`; nothing when none is done.
+// The median of the operations per second of the runs among `runs` that are done and were made on a processor
+// like this one; nothing when there is none.
 std::optional<double> MeasuredRate(const RunStore& store, std::span<const Run> runs);
 
 // The plan as text: a line for each variant and each tuned group, then the missing runs and the time they

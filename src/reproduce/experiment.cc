@@ -89,6 +89,9 @@ Variant ReadVariant(const json& value, const std::string& source) {
   variant.set = in.Get<Texts>("set", {});
   variant.tune = in.Get<std::string>("tune", variant.name);
   variant.points = in.Get<Texts>("points", {});
+  variant.seeds = in.Get<std::vector<int64_t>>("seeds", {});
+  variant.family = in.Get<std::string>("family", "");
+  variant.best_of = in.Get<std::string>("best_of", "");
   in.Finish();
   return variant;
 }
@@ -112,7 +115,8 @@ void ReadScale(const json& value, const std::string& source, Experiment& out) {
   Object in(value, source);
   out.config = in.Get<std::string>("config", "");
   out.set = in.Get<Texts>("set", {});
-  out.rates = in.Need<std::vector<double>>("rates");
+  if (out.selected_in.empty()) out.rates = in.Need<std::vector<double>>("rates");
+  out.pieces = in.Get<int64_t>("pieces", 0);
   out.seeds = in.Need<std::vector<int64_t>>("seeds");
   out.tune_point = in.Get<std::string>("tune_point", "");
   out.tune_each = in.Get<bool>("tune_each", false);
@@ -123,7 +127,9 @@ void ReadScale(const json& value, const std::string& source, Experiment& out) {
     out.points.push_back(ReadPoint(point, out.metric, source));
   const Texts names = in.Get<Texts>("variants", {});
   in.Finish();
-  Check(!out.rates.empty() && !out.seeds.empty(), source, ": rates and seeds must not be empty");
+  Check((!out.rates.empty() || !out.selected_in.empty()) && !out.seeds.empty(), source,
+        ": rates and seeds must not be empty");
+  Check(out.pieces == 0 || out.tool != Tool::kMqar, source, ": mqar has no tokenizer; leave out \"pieces\"");
   if (names.empty()) return;
   std::erase_if(out.variants, [&](const Variant& v) {
     return std::find(names.begin(), names.end(), v.name) == names.end();
@@ -173,6 +179,7 @@ Experiment ReadExperiment(const fs::path& directory, const std::string& name, co
   out.x_label = in.Get<std::string>("x", "");
   out.y_label = in.Get<std::string>("y", out.metric);
   out.relative_to = in.Get<std::string>("relative_to", "");
+  out.selected_in = in.Get<std::string>("selected_in", "");
   for (const json& variant : in.Need<json>("variants")) out.variants.push_back(ReadVariant(variant, source));
   for (const json& claim : in.Get<json>("claims", json::array()))
     out.claims.push_back(ReadClaim(claim, source));

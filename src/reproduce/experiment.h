@@ -7,12 +7,18 @@
 //   metric, higher          the figure of a run that is compared, and whether higher is better
 //   x, y                    names of the axes; without x the figure has one row per variant
 //   relative_to             name of a variant: the figure shows how the others differ from it, in per cent
-//   variants                [{name, set, tune, points}]: settings, the group whose learning rate it shares,
-//                           the labels of the points it has (all when absent)
+//   variants                [{name, set, tune, points, seeds, family, best_of}]: settings, the group whose
+//                           learning rate it shares, the labels of the points it has and its seeds (all when
+//                           absent), the family in which it competes; best_of: see selected_in
+//   selected_in             name of an earlier experiment that decides: every group has the learning rate that
+//                           was best there, and a variant with best_of has the settings of the best variant of
+//                           that family there, its own on top; nothing is tuned here
 //   claims                  [{text, better: [variant, point], than: [variant, point]}]
 //   scales                  {laptop: {...}, paper: {...}, miniature: {...}}, each with
 //     config, set           a file of configs/ and settings on top of it
-//     rates, seeds          learning rates to try with the first seed; seeds of the result
+//     rates, seeds          learning rates to try with the first seed (none with selected_in); seeds of the
+//                           result
+//     pieces                vocabulary of a tokenizer trained on the text; 0: bytes
 //     points                [{label, x, set, figure, paper, panel, rate_scale}]; figure replaces metric,
 //                           paper is the label of the same point at the paper's scale, rate_scale multiplies
 //                           the tuned learning rate
@@ -37,12 +43,12 @@ using Settings = std::map<std::string, std::string>;
 enum class Tool { kTrain, kTasks, kMqar };
 
 struct Point {
-  std::string label;
+  std::string label = {};
   double x = 0;
-  std::vector<std::string> set;
-  std::string figure;  // replaces the metric
-  std::string paper;   // label in the paper's table
-  std::string panel;
+  std::vector<std::string> set = {};
+  std::string figure = {};  // replaces the metric
+  std::string paper = {};   // label in the paper's table
+  std::string panel = {};
   double rate_scale = 1;
 
   // "PANEL, LABEL", or the label alone if it starts with the panel.
@@ -50,10 +56,14 @@ struct Point {
 };
 
 struct Variant {
-  std::string name;
-  std::vector<std::string> set;
-  std::string tune;
-  std::vector<std::string> points;
+  std::string name = {};
+  std::vector<std::string> set = {};
+  std::string tune = {};
+  std::vector<std::string> points = {};
+  std::vector<int64_t> seeds = {};  // empty: the experiment's
+  std::string family = {};          // it competes with the others of this name
+  std::string best_of = {};         // the family of the earlier experiment whose winner it is
+  std::string chosen = {};          // the winner's name, once Apply() has found it
 
   bool Has(const Point& point) const;
 };
@@ -68,7 +78,8 @@ struct Claim {
 };
 
 struct Experiment {
-  std::string name, scale, title, source, note, corpus, metric, x_label, y_label, relative_to, config;
+  std::string name, scale, title, source, note, corpus, metric, x_label, y_label, relative_to, config,
+      selected_in;
   Tool tool = Tool::kTrain;
   bool higher = false;
   std::vector<std::string> set;
@@ -79,10 +90,16 @@ struct Experiment {
   std::vector<Claim> claims;
   std::string tune_point;
   bool tune_each = false;
+  std::map<std::string, double> known_rates;  // with selected_in: by tuning group
+  int64_t pieces = 0;
   int64_t task_limit = 0;
   int jobs = 0, threads = 1;
   std::map<std::string, double> paper_x;  // x of the paper's own points, by label
 
+  // The seeds of a variant.
+  const std::vector<int64_t>& SeedsOf(const Variant& variant) const {
+    return variant.seeds.empty() ? seeds : variant.seeds;
+  }
   // Whether `a` is the better figure. NaN is worse than every other figure.
   bool Better(double a, double b) const;
 };

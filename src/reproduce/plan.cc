@@ -37,12 +37,20 @@ class Planner {
  private:
   // The learning rate of the variant's group at this point; plans the tuning of a new group.
   std::optional<double> Rate(Plan& plan, const Variant& variant, const Point& point) const {
+    if (!experiment_.selected_in.empty()) return KnownRate(variant);
     const std::string group = experiment_.tune_each ? StrCat(variant.tune, ", ", point.Name()) : variant.tune;
     for (const Tuning& tuning : plan.tuning) {
       if (tuning.group == group) return tuning.best;
     }
     plan.tuning.push_back(Tune(group, variant, experiment_.tune_each ? point : TunePoint(variant)));
     return plan.tuning.back().best;
+  }
+
+  // The rate that the earlier experiment found; nothing when it has not decided yet.
+  std::optional<double> KnownRate(const Variant& variant) const {
+    if (!variant.best_of.empty() && variant.chosen.empty()) return std::nullopt;
+    const auto found = experiment_.known_rates.find(variant.tune);
+    return found == experiment_.known_rates.end() ? std::nullopt : std::optional(found->second);
   }
 
   Tuning Tune(const std::string& group, const Variant& variant, const Point& point) const {
@@ -54,7 +62,7 @@ class Planner {
     double best = std::nan("");
     bool complete = true;
     for (const double rate : experiment_.rates) {
-      out.runs.push_back(MakeRun(variant, point, rate, experiment_.seeds[0]));
+      out.runs.push_back(MakeRun(variant, point, rate, experiment_.SeedsOf(variant)[0]));
       const std::optional<double> value = figure_(out.runs.back(), point.figure);
       complete = complete && value.has_value();
       if (!complete || (out.best && !experiment_.Better(*value, best))) continue;
@@ -77,8 +85,9 @@ class Planner {
 
   void AddCell(size_t v, size_t p, std::optional<double> rate, Plan& plan) const {
     Cell cell{v, p, rate.value_or(0) * experiment_.points[p].rate_scale, {}};
-    for (const int64_t seed : experiment_.seeds)
-      cell.runs.push_back(MakeRun(experiment_.variants[v], experiment_.points[p], rate.value_or(0), seed));
+    const Variant& variant = experiment_.variants[v];
+    for (const int64_t seed : experiment_.SeedsOf(variant))
+      cell.runs.push_back(MakeRun(variant, experiment_.points[p], rate.value_or(0), seed));
     if (rate) {
       plan.cells.push_back(std::move(cell));
       return;
@@ -95,6 +104,7 @@ class Planner {
     run.config = experiment_.config;
     run.rate = rate * point.rate_scale;
     run.seed = seed;
+    run.pieces = experiment_.pieces;
     for (const std::string& text : experiment_.set) Assign(run.settings, text);
     for (const std::string& text : overrides_) Assign(run.settings, text);
     for (const std::string& text : variant.set) Assign(run.settings, text);
@@ -106,6 +116,7 @@ class Planner {
                           {"config", run.config},
                           {"corpus", run.tool == Tool::kMqar ? "" : corpus_},
                           {"settings", run.settings}};
+    if (run.pieces > 0) all["pieces"] = run.pieces;
     if (run.tool == Tool::kTasks) all["task_limit"] = experiment_.task_limit;
     run.id = io::Sha256Hex(all.dump()).substr(0, 12);
     return run;
@@ -160,11 +171,16 @@ std::vector<Run> RunsOf(const Plan& plan) {
   for (const Tuning& tuning : plan.tuning) {
     for (const Run& run : tuning.runs) add(run);
   }
-  size_t seeds = 0;
-  for (const Cell& cell : plan.cells) seeds = std::max(seeds, cell.runs.size());
-  for (size_t s = 0; s < seeds; ++s) {
-    for (const Cell& cell : plan.cells) {
-      if (s < cell.runs.size()) add(cell.runs[s]);
+  size_t points = 0, seeds = 0;
+  for (const Cell& cell : plan.cells) {
+    points = std::max(points, cell.point + 1);
+    seeds = std::max(seeds, cell.runs.size());
+  }
+  for (size_t p = 0; p < points; ++p) {
+    for (size_t s = 0; s < seeds; ++s) {
+      for (const Cell& cell : plan.cells) {
+        if (cell.point == p && s < cell.runs.size()) add(cell.runs[s]);
+      }
     }
   }
   return out;

@@ -21,6 +21,7 @@ struct Run {
   Settings settings;
   double rate = 0;
   int64_t seed = 0;
+  int64_t pieces = 0;  // vocabulary of the tokenizer; 0: bytes
 
   // The settings as "key=value".
   std::vector<std::string> Assignments() const;
@@ -57,8 +58,8 @@ using FigureOf = std::function<std::optional<double>(const Run&, const std::stri
 Plan MakePlan(const Experiment& experiment, const std::string& corpus, std::span<const std::string> overrides,
               const FigureOf& figure);
 
-// The runs in the order they are to be done, without duplicates: tuning, then all variants with the first
-// seed, with the second, ...
+// The runs in the order they are to be done, without duplicates: tuning, then point by point all variants with
+// the first seed, with the second, ...
 std::vector<Run> RunsOf(const Plan& plan);
 
 }  // namespace lattice::reproduce

@@ -22,8 +22,10 @@ using nlohmann::json;
 
 constexpr const char* kTasksReport = "tasks.json";
 
-std::vector<std::string> TrainArguments(const Run& run, const std::string& train, const std::string& valid) {
+std::vector<std::string> TrainArguments(const Run& run, const std::string& train, const std::string& valid,
+                                        const std::string& tokenizer) {
   std::vector<std::string> out = {"train", "--data", train, "--valid", valid};
+  if (run.pieces > 0) out.insert(out.end(), {"--set", "data.tokenizer=" + tokenizer});
   if (!run.config.empty()) out.insert(out.end(), {"--config", run.config});
   for (const std::string& text : run.Assignments()) out.insert(out.end(), {"--set", text});
   return out;
@@ -133,7 +135,8 @@ std::vector<Command> RunStore::Commands(const Run& run) const {
     args.insert(args.end(), {"--out", work.string()});
     out.push_back({std::move(args), work / "log.txt"});
   } else {
-    std::vector<std::string> args = TrainArguments(run, options_.corpus.train, options_.corpus.valid);
+    std::vector<std::string> args =
+        TrainArguments(run, options_.corpus.train, options_.corpus.valid, options_.tokenizer);
     args.insert(args.end(), {"--out", work.string(), "--resume", "auto"});
     out.push_back({std::move(args), work / "log.txt"});
   }
@@ -153,7 +156,8 @@ std::vector<Command> RunStore::Commands(const Run& run) const {
 std::string RunStore::ShownCommand(const Run& run) const {
   const std::vector<std::string> args =
       run.tool == Tool::kMqar ? MqarArguments(run)
-                              : TrainArguments(run, options_.corpus.shown_train, options_.corpus.shown_valid);
+                              : TrainArguments(run, options_.corpus.shown_train, options_.corpus.shown_valid,
+                                               "OUT/tokenizers/" + options_.tokenizer.filename().string());
   std::string out = "./lattice";
   for (const std::string& arg : args) out += " " + arg;
   return out;

@@ -26,6 +26,7 @@ struct StoreOptions {
   std::filesystem::path tasks;  // directory of the zero-shot tasks
   int64_t task_limit = 0;       // items of each; 0: all
   int threads = 1;
+  std::filesystem::path tokenizer = {};  // of runs with pieces
 };
 
 class RunStore {

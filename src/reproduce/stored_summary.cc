@@ -31,6 +31,7 @@ Row ReadRow(const json& stored, const Experiment& experiment, const PaperTable& 
   row.point =
       IndexOf(experiment.points, stored.at("point"), "point", [](const Point& point) { return point.label; });
   row.rate = stored.at("rate");
+  row.chosen = stored.value("chosen", "");
   row.paper = paper.Value(experiment.name, stored.at("variant"), experiment.points[row.point].paper);
   for (const json& run : stored.at("runs")) {
     json result = run;

@@ -122,6 +122,7 @@ ordered_json RowJson(const Summary& summary, const Row& row) {
                       {"tokens", first.at("tokens")},
                       {"corpus", first.at("corpus")},
                       {"runs", ordered_json::array()}};
+  if (!row.chosen.empty()) out["chosen"] = row.chosen;
   for (size_t i = 0; i < row.results.size(); ++i)
     out["runs"].push_back(RunJson(row.results[i], row.values[i]));
   return out;
@@ -187,6 +188,7 @@ Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore
     Row row;
     row.variant = cell.variant, row.point = cell.point, row.rate = cell.rate;
     row.paper = paper.Value(experiment.name, experiment.variants[cell.variant].name, point.paper);
+    row.chosen = experiment.variants[cell.variant].chosen;
     for (const Run& run : cell.runs) {
       const bool first = seen.insert(run.id).second;
       out.wanted += first ? 1 : 0;

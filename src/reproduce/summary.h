@@ -35,6 +35,7 @@ struct Row {
   std::vector<double> values;           // their figures; NaN: diverged
   double median = 0, low = 0, high = 0;
   std::optional<double> paper;
+  std::string chosen;  // the variant of the earlier experiment whose settings it has, or empty
 };
 
 struct Verdict {

@@ -28,7 +28,7 @@ std::string Paper(const Row& row) { return row.paper ? Value(*row.paper) : "–"
 std::string CellText(const Summary& summary, const Row& row) {
   std::string out = Value(row.median);
   if (const std::string spread = Spread(row); !spread.empty()) out += " (" + spread + ")";
-  if (row.values.size() < summary.experiment->seeds.size())
+  if (row.values.size() < summary.experiment->SeedsOf(summary.VariantOf(row)).size())
     out += StrCat(" [", row.values.size(), row.values.size() == 1 ? " seed]" : " seeds]");
   if (row.paper) out += ", paper " + Value(*row.paper);
   return out;
@@ -79,6 +79,16 @@ std::string Joined(const std::set<std::string>& words) {
   return out;
 }
 
+// "Lattice-Dec is Lattice-Dec, aligned; every learning rate"
+std::string Chosen(const Summary& summary) {
+  std::set<std::string> words;
+  for (const Row& row : summary.rows) {
+    if (!row.chosen.empty())
+      words.insert(StrCat("\"", summary.VariantOf(row).name, "\" has the settings of \"", row.chosen, "\""));
+  }
+  return words.empty() ? "the learning rates" : StrCat("the learning rates; ", Joined(words));
+}
+
 }  // namespace
 
 Grid ResultGrid(const Summary& summary) {
@@ -124,11 +134,15 @@ std::vector<Fact> Provenance(const Summary& summary) {
       tokens.insert(CountText(result.at("tokens").get<double>()));
     }
   }
-  return {{"Command", summary.command, true},
-          {"Runs", StrCat(summary.runs, " of ", summary.wanted, ", each of ", Joined(tokens), " tokens")},
-          {"Commit", Joined(commits)},
-          {"Processor", Joined(cpus)},
-          {"Settings, hash and command of every run", "results.json", true}};
+  std::vector<Fact> out = {
+      {"Command", summary.command, true},
+      {"Runs", StrCat(summary.runs, " of ", summary.wanted, ", each of ", Joined(tokens), " tokens")},
+      {"Commit", Joined(commits)},
+      {"Processor", Joined(cpus)},
+      {"Settings, hash and command of every run", "results.json", true}};
+  if (!summary.experiment->selected_in.empty())
+    out.push_back({"Selected in " + summary.experiment->selected_in, Chosen(summary)});
+  return out;
 }
 
 std::string TableMarkdown(const Summary& summary) {
