@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/inspect_memory.h"
 #include "cli/open_model.h"
+#include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/cost.h"
 #include "model/tensors.h"
