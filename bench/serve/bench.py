@@ -36,11 +36,32 @@ def rows_of(figures):
             row("slowest rejection, ms", "rejection_max", 1e3, 2)]
 
 
+def bench_stores(options, out):
+    import deployment  # needs what torture needs
+
+    seconds, tokens = options.seconds or ("1" if options.quick else "5"), options.tokens or "32"
+    figures = dict(bench="serve", stores=deployment.stores(options.config or "configs/tiny.toml", seconds, tokens),
+                   replicas=deployment.replicas(seconds, tokens))
+    memory = figures["stores"][0]
+    out.say(measure.table(["store", "idle session p50, ms", "beyond memory", "p99, ms", "tokens/s", "of memory's", "KB stored"], [
+        [one["store"], f"{1e3 * one['resume_p50']:.1f}", f"{1e3 * (one['resume_p50'] - memory['resume_p50']):.1f}",
+         f"{1e3 * one['resume_p99']:.1f}", f"{one['tokens_per_second']:,.0f}",
+         f"{100 * one['tokens_per_second'] / memory['tokens_per_second']:.1f} %", f"{one['written_bytes'] / 1e3:,.0f}"]
+        for one in figures["stores"]]))
+    for name, rate in figures["replicas"].items():
+        out.say(f"{name}: {rate:,.0f} tokens/s")
+    out.finish(figures)
+    return 0
+
+
 def main():
     parser = measure.arguments(__doc__, "./lattice bench serve --streams 200 --soak 600")
     RUNNER.add_options(parser)
+    parser.add_argument("--stores", action="store_true", help="measure stores of sessions and replicas instead")
     options = measure.parse(parser)
     out = measure.Output(options.json)
+    if options.stores:
+        return bench_stores(options, out)
     figures = dict(bench="serve", threads=options.threads, **RUNNER.figures(options))
     out.say(measure.table(["", "all at once", "full", "4 x"], rows_of(figures)))
     if figures["full"]["tokens_per_second"]:

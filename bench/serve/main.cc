@@ -11,6 +11,7 @@
 #include "model/config.h"
 #include "runtime/model.h"
 #include "serve/figures.h"
+#include "serve/store_figures.h"
 #include "text/bytes.h"
 #include "text/tokenizer.h"
 
@@ -21,6 +22,10 @@ struct ServeBenchFlags {
   std::string config = "configs/tiny.toml", model;
   ServeBenchOptions bench;
   bool json = false;
+  bool stores = false;
+  int64_t busy = 64;  // sessions that are never idle
+  std::string redis;  // address; empty: without
+  int port = 0;       // of a server that runs already; 0: measure one of this process
 };
 
 server::ServedModel Open(const ServeBenchFlags& options) {
@@ -83,7 +88,30 @@ void Print(const ServeFigures& f) {
               << (i + 1 == f.soak.size() ? "\n" : "");
 }
 
+int BenchStores(const ServeBenchFlags& options) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const StoreFigures& f : MeasureStores(Open(options), options.bench, options.busy, options.redis)) {
+    all.push_back({{"store", f.store},
+                   {"resume_p50", f.resume_p50},
+                   {"resume_p99", f.resume_p99},
+                   {"tokens_per_second", f.tokens_per_second},
+                   {"written_bytes", f.written_bytes}});
+    if (!options.json)
+      std::cout << f.store << ": a token of an idle session in " << Fixed(1e3 * f.resume_p50, 1)
+                << " ms (p99 " << Fixed(1e3 * f.resume_p99, 1) << "), " << Fixed(f.tokens_per_second, 0)
+                << " tokens/s with " << options.busy << " busy ones\n";
+  }
+  if (options.json) std::cout << nlohmann::ordered_json{{"stores", all}}.dump(2) << "\n";
+  return 0;
+}
+
 int Bench(const ServeBenchFlags& options) {
+  if (options.stores) return BenchStores(options);
+  if (options.port != 0) {
+    const LoadFigures load = MeasurePort(Open(options), options.bench, options.port, options.bench.places);
+    std::cout << ToJson(load).dump(2) << "\n";
+    return load.failed == 0 ? 0 : 1;
+  }
   const ServeFigures figures = MeasureServe(Open(options), options.bench);
   if (options.json) {
     std::cout << ToJson(figures).dump(2) << "\n";
@@ -111,6 +139,12 @@ void AddOptions(CLI::App& app, ServeBenchFlags& options) {
   app.add_option("--soak", bench.soak_seconds, "seconds of load with a look at the memory");
   app.add_option("--threads", bench.threads, "threads that compute; default: all cores")
       ->check(CLI::Range(1, 1024));
+  app.add_flag("--stores", options.stores, "measure stores of sessions instead: memory, directory, Redis");
+  app.add_option("--redis", options.redis, "with --stores: address of a Redis, redis://host:port/db");
+  count("--busy", options.busy, "with --stores: sessions that are never idle", 1000);
+  app.add_option("--port", options.port,
+                 "measure the server at this port of this machine instead, with --places clients")
+      ->check(CLI::Range(0, 65535));
   app.add_flag("--json", options.json, "print JSON");
   app.footer("Example: ./lattice bench serve --streams 200 --soak 600");
 }

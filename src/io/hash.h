@@ -21,8 +21,6 @@ class Sha256 {
   std::string Finish();
 
  private:
-  void Compress(const uint8_t* block);
-
   std::array<uint32_t, 8> state_;
   std::array<uint8_t, 64> pending_{};
   size_t pending_size_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "io/sha_blocks.h"
+
 namespace lattice::io {
 namespace {
 
@@ -13,6 +15,17 @@ TEST(Hash, Sha256KnownAnswers) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(Sha256Hex(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Hash, TheInstructionsComputeWhatTheEquationsSay) {
+  std::array<uint8_t, 64 * 9> bytes{};
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * i * 31 + i / 7);
+  for (size_t blocks = 0; blocks <= 9; ++blocks) {
+    ShaState fast = {1, 2, 3, 4, 5, 6, 7, 0xffffffff}, plain = fast;
+    ShaBlocks(fast, bytes.data(), blocks);
+    ShaBlocksPortable(plain, bytes.data(), blocks);
+    ASSERT_EQ(fast, plain) << blocks;
+  }
 }
 
 TEST(Hash, Sha256DoesNotDependOnTheCuts) {

@@ -55,7 +55,7 @@ struct Engine::Work {
 void Engine::Work::Add(size_t feed, int64_t first, int64_t count) {
   const Feed& from = feeds[feed];
   const auto row = static_cast<int64_t>(tokens.size());
-  segments.push_back({&from.session->state(), row, count, from.observer, first});
+  segments.push_back({&from.session->state(), row, count, from.observer, first, from.hidden_sum});
   const auto part = from.tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
   tokens.insert(tokens.end(), part.begin(), part.end());
   const auto total = static_cast<int64_t>(from.tokens.size());
@@ -70,6 +70,7 @@ void Engine::Work::Flush() {
   if (segments.empty()) return;
   Pass pass(model->parts(), threads, workspace, segments);
   pass.Run(tokens);
+  pass.SumHidden();
   pass.Logits(wanted, logits.data() + done * model->config().vocab_size);
   done += static_cast<int64_t>(wanted.size());
   segments.clear();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "runtime/model.h"
 #include "runtime/session.h"
@@ -24,6 +25,9 @@ struct Feed {
   // layer. An observed feed is computed one token at a time, which is slower but changes no result. Attention
   // has no such steps and calls nothing.
   StepObserver* observer = nullptr;
+  // If given, [width]: the last hidden states of the fed tokens, behind the final norm, are added to it, in their
+  // order, so that the sum does not depend on how the tokens were fed.
+  std::vector<double>* hidden_sum = nullptr;
 };
 
 // Has a thread pool and scratch buffers, so it may be used by one thread at a time. Several engines may share

@@ -40,6 +40,19 @@ void Pass::Run(std::span<const int32_t> tokens) {
   for (const SessionRows& segment : segments_) segment.state->position += segment.count;
 }
 
+void Pass::SumHidden() {
+  const int64_t width = config_.width;
+  for (const SessionRows& segment : segments_) {
+    if (segment.hidden_sum == nullptr) continue;
+    segment.hidden_sum->resize(static_cast<size_t>(width));
+    float* u = w_.u.Get(rows_ * width);
+    Norm(w_.x.Get(0), nullptr, model_.final_norm, segment.first, segment.first + segment.count, u);
+    for (int64_t row = segment.first; row < segment.first + segment.count; ++row) {
+      for (int64_t i = 0; i < width; ++i) (*segment.hidden_sum)[static_cast<size_t>(i)] += u[row * width + i];
+    }
+  }
+}
+
 void Pass::Logits(std::span<const int64_t> rows, float* out) {
   const int64_t count = static_cast<int64_t>(rows.size()), width = config_.width;
   if (count == 0) return;

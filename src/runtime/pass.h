@@ -21,6 +21,7 @@ struct SessionRows {
   int64_t first = 0, count = 0;
   StepObserver* observer = nullptr;  // or null
   int64_t token = 0;                 // index of the first row in its feed
+  std::vector<double>* hidden_sum = nullptr;
 };
 
 // A scratch buffer that grows when more is asked for and never shrinks.
@@ -73,6 +74,8 @@ class Pass {
   void Run(std::span<const int32_t> tokens);
   // After Run: writes the logits of the listed rows, one after the other.
   void Logits(std::span<const int64_t> rows, float* out);
+  // After Run: adds the last hidden states of the segments that have a sum to it.
+  void SumHidden();
 
  private:
   void MemoryBlock(const BlockParts& b, int64_t layer);

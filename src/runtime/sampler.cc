@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -93,6 +94,9 @@ void CheckOptions(const SamplerOptions& o) {
   Check(o.min_p >= 0 && o.min_p <= 1, "[generate] min_p is ", o.min_p, "; expected 0 to 1");
   Check(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "[generate] repetition_penalty is ",
         o.repetition_penalty, "; expected more than 0, 1 for none");
+  for (const auto& [name, value] : {std::pair{"frequency_penalty", o.frequency_penalty},
+                                    std::pair{"presence_penalty", o.presence_penalty}})
+    Check(value >= -2 && value <= 2, "[generate] ", name, " is ", value, "; expected -2 to 2, 0 for none");
   Check(o.repetition_window >= 0, "[generate] repetition_window is ", o.repetition_window,
         "; expected 0 or more");
 }
@@ -154,22 +158,44 @@ void KeepRecent(std::span<const int32_t> ids, int64_t window, std::vector<int32_
   const auto most = static_cast<size_t>(window);
   const std::span<const int32_t> last = ids.last(std::min(most, ids.size()));
   recent.insert(recent.end(), last.begin(), last.end());
-  if (recent.size() > most)
-    recent.erase(recent.begin(), recent.end() - static_cast<std::ptrdiff_t>(most));
+  if (recent.size() > most) recent.erase(recent.begin(), recent.end() - static_cast<std::ptrdiff_t>(most));
 }
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {
   CheckOptions(options);
 }
 
-void Sampler::Accept(std::span<const int32_t> ids) {
-  KeepRecent(ids, options_.repetition_window, recent_);
+void Sampler::Accept(std::span<const int32_t> ids) { KeepRecent(ids, options_.repetition_window, recent_); }
+
+std::span<const float> Sampler::Adjusted(std::span<const float> logits, const std::vector<bool>* allowed) {
+  const bool penalties = options_.frequency_penalty != 0 || options_.presence_penalty != 0;
+  if (!penalties && options_.logit_bias.empty() && allowed == nullptr) return logits;
+  adjusted_.assign(logits.begin(), logits.end());
+  const auto add = [&](int32_t id, double amount) {
+    if (id >= 0 && static_cast<size_t>(id) < adjusted_.size())
+      adjusted_[static_cast<size_t>(id)] += static_cast<float>(amount);
+  };
+  if (penalties) {
+    for (const auto& [id, times] : sampled_)
+      add(id, -options_.presence_penalty - options_.frequency_penalty * static_cast<double>(times));
+  }
+  for (const auto& [id, amount] : options_.logit_bias) add(id, amount);
+  if (allowed == nullptr) return adjusted_;
+  bool any = false;
+  for (size_t i = 0; i < adjusted_.size(); ++i) {
+    const bool may = i < allowed->size() && (*allowed)[i];
+    any = any || may;
+    if (!may) adjusted_[i] = -std::numeric_limits<float>::infinity();
+  }
+  Check(any, "[generate] none of the tokens may be sampled");
+  return adjusted_;
 }
 
-int32_t Sampler::Next(std::span<const float> logits) {
-  logits = Penalized(logits, options_, recent_, penalized_);
+int32_t Sampler::Next(std::span<const float> logits, const std::vector<bool>* allowed) {
+  logits = Adjusted(Penalized(logits, options_, recent_, penalized_), allowed);
   const int32_t id = Sample(logits, options_, random_.Uniform(drawn_++));
   Accept({&id, 1});
+  if (options_.frequency_penalty != 0 || options_.presence_penalty != 0) ++sampled_[id];
   return id;
 }
 

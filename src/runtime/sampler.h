@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -17,6 +19,9 @@ struct SamplerOptions {
   double min_p = 0;                // only tokens with this fraction of the most likely one's probability
   double repetition_penalty = 1;   // positive logits of recent tokens are divided by it, negative multiplied
   int64_t repetition_window = 64;  // how many of the last tokens count as recent
+  // Subtracted from the logits of tokens that were sampled before: once for each time, and once at all.
+  double frequency_penalty = 0, presence_penalty = 0;
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // added to the logits of these ids
   uint64_t seed = 0;
 };
 
@@ -52,15 +57,19 @@ class Sampler {
 
   // Adds ids to the recent tokens of the repetition penalty; call it with the prompt.
   void Accept(std::span<const int32_t> ids);
-  // Samples an id and adds it to the recent tokens.
-  int32_t Next(std::span<const float> logits);
+  // Samples an id and adds it to the recent tokens. `allowed`, where it is given, tells for each id whether it may
+  // be sampled; one must be.
+  int32_t Next(std::span<const float> logits, const std::vector<bool>* allowed = nullptr);
 
  private:
+  std::span<const float> Adjusted(std::span<const float> logits, const std::vector<bool>* allowed);
+
   SamplerOptions options_;
   Random random_;
   uint64_t drawn_ = 0;
   std::vector<int32_t> recent_;
-  std::vector<float> penalized_;
+  std::unordered_map<int32_t, int64_t> sampled_;  // how often
+  std::vector<float> penalized_, adjusted_;
 };
 
 }  // namespace lattice::runtime

@@ -47,6 +47,7 @@ class Session {
   Session& operator=(Session&&) = default;
 
   const Model& model() const { return *model_; }
+  const std::shared_ptr<const Model>& shared_model() const { return model_; }
   // Tokens read so far.
   int64_t position() const { return state_.position; }
   // Bytes this session occupies.

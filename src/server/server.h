@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "server/api/accounts.h"
 #include "server/api/api.h"
 #include "server/engine/scheduler.h"
 #include "server/engine/served_model.h"
@@ -19,14 +21,22 @@
 #include "server/engine/session_store.h"
 #include "server/engine/state_seal.h"
 #include "server/http/http_server.h"
+#include "server/store/state_store.h"
 
 namespace lattice::server {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;  // 0: any free port
-  std::string key;  // API key; empty: none, which is only allowed on a loopback address
-  int threads = 0;  // of the engine; 0: one per core
+  int port = 8080;                // 0: any free port
+  std::string key;                // API key; empty: none, which is only allowed on a loopback address
+  std::vector<Account> accounts;  // instead of `key`: several keys, with quotas
+  std::string access_log;         // a file, "-" for standard error; empty: none
+  std::shared_ptr<store::StateStore> store;  // of sessions; null: memory only
+  std::chrono::milliseconds lease{10'000};   // as the store counts it
+  Durability durability;
+  bool compress = false;  // what is stored
+  int store_workers = 8;  // requests that wait for the store at the same time
+  int threads = 0;        // of the engine; 0: one per core
   int64_t cache_bytes = int64_t{256} << 20;
   int64_t body_bytes = int64_t{8} << 20;
   std::chrono::seconds grace{10};  // how long Stop waits for requests in progress
@@ -52,7 +62,9 @@ class Server {
 
   // Listens and serves in background threads. Returns the port.
   int Start();
-  // Accepts no more requests and finishes those in progress. Returns after the grace time at the latest, plus
+  // From now on /health/ready says that the server is draining; everything else goes on.
+  void StartDraining();
+  // Accepts no more requests, finishes those in progress and stores their sessions. Returns after the grace time at the latest, plus
   // one second for sending the last answers.
   void Stop();
 

@@ -189,8 +189,9 @@ command_serve() {
 }
 
 command_torture() {
-  usage_if_asked "Usage: ./lattice torture serve [--quick] [--only NAME] [--list] [more, see ./lattice torture serve --help]
-Attacks a server on loopback and checks what it promises meanwhile. Example: ./lattice torture serve --quick" "${1:---help}"
+  usage_if_asked "Usage: ./lattice torture serve|sessions [--quick] [--only NAME] [more, see ./lattice torture serve --help]
+serve: attacks a server on loopback and checks what it promises meanwhile. sessions: kills, pauses and spoils replicas, Redis
+and disks while sessions are in use. Example: ./lattice torture serve --quick" "${1:---help}"
   prepare release
   exec "$PYTHON" "$ROOT/tools/torture" "$@"
 }

@@ -2,7 +2,9 @@
 // page.
 #include "server/api/api.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include "server/api/embedded_files.h"
 #include "server/api/fields.h"
@@ -18,10 +20,50 @@ Api::Api(const ApiContext& context, const ApiLimits& limits)
       cache_(context.cache),
       metrics_(context.metrics),
       workers_(context.workers),
+      store_workers_(context.store_workers),
+      store_waiting_(context.store_waiting),
       budget_(context.budget),
       seal_(context.seal),
+      accounts_(context.accounts),
       limits_(limits),
       cost_(context.served) {}
+
+void Api::Handle(Call& call) {
+  const Route& route = call.route();
+  const auto handle = [this, &call, &route] {
+    if (route.handle != nullptr) {
+      (this->*route.handle)(call);
+    } else {
+      (this->*route.show)(call);
+    }
+  };
+  if (HasStore() && route.waits) return call.ContinueAtStore(handle);
+  handle();
+}
+
+void Api::PostToStore(const std::shared_ptr<http::Work>& work) {
+  if (!store_workers_.Request(work, store_waiting_)) {
+    ++metrics_.rejected;
+    throw ApiError(503, "too many requests wait for the store of sessions; try again in a moment", "",
+                   "overloaded");
+  }
+}
+
+Clock::time_point Api::DeadlineOf(const Call& call) const {
+  const Clock::time_point latest = Clock::now() + limits_.job;
+  const std::optional<std::chrono::milliseconds> timeout = call.Timeout();
+  return timeout ? std::min(latest, call.arrived() + *timeout) : latest;
+}
+
+void Api::CheckQuota(const Call& call) const {
+  const std::chrono::seconds wait = accounts_.WaitFor(call.account(), Clock::now());
+  if (wait.count() == 0) return;
+  ++metrics_.over_quota;
+  throw ApiError(429,
+                 StrCat("this key has used its ", call.account().tokens_per_minute, " tokens per minute"), "",
+                 "token_quota")
+      .RetryIn(wait.count());
+}
 
 void Reply(Call& call, const OrderedJson& body, int status) {
   call.Answer(MakeResponse(status, "application/json", DumpJson(body)));
@@ -84,7 +126,8 @@ void Api::TokenizerInfo(Call& call) const {
                {"eos_token", name(special.End())},
                {"eos_token_id", number(special.End())},
                {"pad_token", nullptr},
-               {"chat_template", nullptr}});
+               {"chat_template",
+                served_.chat_template ? OrderedJson(served_.chat_template->source()) : OrderedJson()}});
 }
 
 void Api::Detokenize(Call& call) const {
@@ -99,6 +142,18 @@ void Api::Detokenize(Call& call) const {
 }
 
 void Api::Health(Call& call) const { Reply(call, {{"status", "ok"}}); }
+
+void Api::Ready(Call& call) const {
+  std::string status = draining_ ? "draining" : "ready";
+  if (HasStore() && !draining_) {
+    try {
+      sessions_.keeping().store->Ping();
+    } catch (const store::StoreError&) {
+      status = "store_unreachable";
+    }
+  }
+  Reply(call, {{"status", status}}, status == "ready" ? 200 : 503);
+}
 
 void Api::PrometheusMetrics(Call& call) const {
   std::string out = metrics_.AnswersText();
@@ -117,6 +172,10 @@ void Api::PrometheusMetrics(Call& call) const {
   counter("lattice_rejected_total", "Requests refused because the queue was full.", metrics_.rejected);
   counter("lattice_disconnected_total", "Requests whose client hung up.", metrics_.disconnected);
   counter("lattice_expired_total", "Requests that took too long.", metrics_.expired);
+  counter("lattice_over_quota_total", "Requests refused because their key had used up its quota.",
+          metrics_.over_quota);
+  counter("lattice_log_lines_dropped_total", "Lines of the access log that could not be written.",
+          metrics_.log_lines_dropped);
   counter("lattice_refused_connections_total", "Connections there was no room for.",
           metrics_.refused_connections);
   counter("lattice_dropped_connections_total", "Connections that made room for others.",
@@ -134,7 +193,36 @@ void Api::PrometheusMetrics(Call& call) const {
   out += metrics_.first_token.Text("lattice_first_token_seconds", "From a request to its first token.");
   out +=
       metrics_.between_tokens.Text("lattice_between_tokens_seconds", "From one token of a text to the next.");
+  out += metrics_.queue_seconds.Text("lattice_queue_seconds", "From a request to its place in the batch.");
+  if (HasStore()) AddStoreMetrics(out);
   call.Answer(MakeResponse(200, "text/plain; version=0.0.4", std::move(out)));
+}
+
+void Api::AddStoreMetrics(std::string& out) const {
+  const auto counter = [&](const char* name, const char* help, int64_t value) {
+    out += MetricText(name, "counter", help, value);
+  };
+  counter("lattice_store_reads_total", "Sessions asked of the store.", metrics_.store_reads);
+  counter("lattice_store_writes_total", "Sessions written to the store.", metrics_.store_writes);
+  counter("lattice_store_written_bytes_total", "Bytes of them.", metrics_.store_written_bytes);
+  counter("lattice_store_failures_total", "Calls of the store that failed.", metrics_.store_failures);
+  counter("lattice_store_lost_total", "Writes refused because another server had the session.",
+          metrics_.store_lost);
+  counter("lattice_store_conflicts_total", "Requests for sessions that another server used.",
+          metrics_.store_conflicts);
+  counter("lattice_sessions_left_memory_total", "Sessions that only the store has since.",
+          metrics_.sessions_left_memory);
+  counter("lattice_replayed_total", "Requests answered by what an earlier one with their key was answered.",
+          metrics_.replayed);
+  out += metrics_.store_seconds.Text("lattice_store_seconds", "For one call of the store.");
+  try {
+    const store::StoreFigures figures = sessions_.keeping().store->Figures();
+    out += MetricText("lattice_store_sessions", "gauge", "Sessions in the store.", figures.sessions);
+    if (figures.bytes >= 0)
+      out += MetricText("lattice_store_bytes", "gauge", "Bytes of the sessions in the store.", figures.bytes);
+  } catch (const store::StoreError&) {
+    ++metrics_.store_failures;
+  }
 }
 
 void Api::OpenApi(Call& call) const {
@@ -170,20 +258,23 @@ std::span<const Route> Routes() {
       Route{"GET", "/v1/models/{id}", nullptr, &Api::Models},
       Route{"POST", "/v1/completions", &Api::Completions},
       Route{"POST", "/v1/chat/completions", &Api::Chat},
-      Route{"POST", "/v1/sessions", &Api::CreateSession},
-      Route{"GET", "/v1/sessions/{id}", &Api::ShowSession},
-      Route{"DELETE", "/v1/sessions/{id}", &Api::DeleteSession},
-      Route{"POST", "/v1/sessions/{id}/append", &Api::AppendToSession},
-      Route{"POST", "/v1/sessions/{id}/fork", &Api::ForkSession},
-      Route{"POST", "/v1/sessions/{id}/rewind", &Api::RewindSession},
-      Route{"GET", "/v1/sessions/{id}/state", &Api::SaveState},
-      Route{"PUT", "/v1/sessions/{id}/state", &Api::LoadState},
-      Route{"GET", "/v1/sessions/{id}/memory", &Api::ShowMemory},
+      Route{"POST", "/v1/embeddings", &Api::Embeddings},
+      Route{"POST", "/v1/sessions", &Api::CreateSession, nullptr, true, "", true},
+      Route{"GET", "/v1/sessions/{id}", &Api::ShowSession, nullptr, true, "", true},
+      Route{"DELETE", "/v1/sessions/{id}", &Api::DeleteSession, nullptr, true, "", true},
+      Route{"POST", "/v1/sessions/{id}/append", &Api::AppendToSession, nullptr, true, "", true},
+      Route{"POST", "/v1/sessions/{id}/fork", &Api::ForkSession, nullptr, true, "", true},
+      Route{"POST", "/v1/sessions/{id}/rewind", &Api::RewindSession, nullptr, true, "", true},
+      Route{"GET", "/v1/sessions/{id}/state", &Api::SaveState, nullptr, true, "", true},
+      Route{"PUT", "/v1/sessions/{id}/state", &Api::LoadState, nullptr, true, "", true},
+      Route{"GET", "/v1/sessions/{id}/memory", &Api::ShowMemory, nullptr, true, "", true},
       Route{"POST", "/tokenize", nullptr, &Api::Tokenize},
       Route{"GET", "/tokenizer_info", nullptr, &Api::TokenizerInfo},
       Route{"POST", "/detokenize", nullptr, &Api::Detokenize},
       Route{"GET", "/health", nullptr, &Api::Health, false},
-      Route{"GET", "/metrics", nullptr, &Api::PrometheusMetrics},
+      Route{"GET", "/health/live", nullptr, &Api::Health, false},
+      Route{"GET", "/health/ready", nullptr, &Api::Ready, false, "", true},
+      Route{"GET", "/metrics", nullptr, &Api::PrometheusMetrics, true, "", true},
       Route{"GET", "/openapi.json", nullptr, &Api::OpenApi},
   };
   return kRoutes;

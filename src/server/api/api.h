@@ -2,6 +2,7 @@
 #ifndef LATTICE_SERVER_API_API_H_
 #define LATTICE_SERVER_API_API_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "server/api/call.h"
 #include "server/api/completion_request.h"
 #include "server/api/completion_response.h"
+#include "server/api/computation.h"
 #include "server/engine/scheduler.h"
 #include "server/engine/served_model.h"
 #include "server/engine/server_metrics.h"
@@ -35,8 +37,11 @@ struct ApiContext {
   runtime::PrefixCache& cache;
   Metrics& metrics;
   http::WorkerPool& workers;
+  http::WorkerPool& store_workers;  // may wait for the store; `workers` where there is none
+  int64_t store_waiting;            // how many requests may wait for them
   http::ByteBudget& budget;
   const StateSeal& seal;
+  Accounts& accounts;
 };
 
 // A handler answers its call or throws ApiError. Handlers may be called from any thread.
@@ -44,13 +49,22 @@ class Api {
  public:
   Api(const ApiContext& context, const ApiLimits& limits);
 
+  // Runs the handler of the call's route, on another thread if it may have to wait for the store.
+  void Handle(Call& call);
+  // Throws ApiError (503) when too many wait already.
+  void PostToStore(const std::shared_ptr<http::Work>& work);
+  // From now on the server says that it is not ready for more.
+  void StartDraining() { draining_ = true; }
+
   void Models(Call& call) const;
   void Completions(Call& call);
   void Chat(Call& call);
+  void Embeddings(Call& call);
   void Tokenize(Call& call) const;
   void TokenizerInfo(Call& call) const;
   void Detokenize(Call& call) const;
   void Health(Call& call) const;
+  void Ready(Call& call) const;
   void PrometheusMetrics(Call& call) const;
   void OpenApi(Call& call) const;
   void Page(Call& call) const;
@@ -67,6 +81,8 @@ class Api {
 
  private:
   void Answer(const CompletionRequest& request, Call& call);
+  // Writes the messages by the checkpoint's chat template, as tokens, and adds where the answer ends.
+  void UseTemplate(CompletionRequest& request) const;
   // Throws ApiError (400) for a text that the tokenizer refuses; `param` is the field of the request.
   std::vector<int32_t> Encoded(const std::string& text, const char* param) const;
   std::vector<int32_t> TokensOf(const Prompt& prompt, bool at_start) const;
@@ -95,7 +111,16 @@ class Api {
   class ReadingComputation;
   void Read(Call& call, Reading reading);
   OrderedJson SessionJson(const std::string& id, const Conversation& conversation) const;
-  Clock::time_point Deadline() const { return Clock::now() + limits_.job; }
+  Clock::time_point DeadlineOf(const Call& call) const;
+  // Throws ApiError (429) when the call's account has used up its tokens.
+  void CheckQuota(const Call& call) const;
+  // Throws ApiError (404) when a request names another model than this one.
+  void CheckModel(const std::string& name) const;
+  SessionStore::Lease Borrow(Call& call, const std::string& id, bool damaged = false);
+  bool HasStore() const { return sessions_.keeping().store != nullptr; }
+  ComputationContext SessionContext() const { return {store_workers_, metrics_, accounts_}; }
+  void AddStoreMetrics(std::string& out) const;
+  int64_t MidwayTokens() const { return sessions_.keeping().durability.tokens; }
 
   const ServedModel& served_;
   Scheduler& scheduler_;
@@ -103,8 +128,12 @@ class Api {
   runtime::PrefixCache& cache_;
   Metrics& metrics_;
   http::WorkerPool& workers_;
+  http::WorkerPool& store_workers_;
+  const int64_t store_waiting_;
   http::ByteBudget& budget_;
   const StateSeal& seal_;
+  Accounts& accounts_;
+  std::atomic<bool> draining_{false};
   const ApiLimits limits_;
   const StateCost cost_;
 };
@@ -121,6 +150,7 @@ struct Route {
   // The route's name in the metrics.
   std::string label() const { return std::string(name.empty() ? path : name); }
   std::string_view name = {};
+  bool waits = false;  // may have to wait for the store of sessions
 };
 std::span<const Route> Routes();
 // The routes of the page, which openapi.json does not describe.

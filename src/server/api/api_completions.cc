@@ -5,6 +5,7 @@
 
 #include "server/api/api.h"
 #include "server/api/computation.h"
+#include "server/api/idempotency.h"
 #include "server/engine/api_error.h"
 #include "server/engine/random_id.h"
 
@@ -16,15 +17,16 @@ struct CompletionInputs {
   CompletionRequest request;
   std::vector<std::vector<int32_t>> prompts;
   std::optional<SessionStore::Lease> lease;
+  IdempotencyKey key;
   std::function<OrderedJson(const SessionStore::Lease&)> session_json;
 };
 
 // A completion in progress.
 class Completion : public Computation {
  public:
-  Completion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
-             const ServedModel& served, CompletionInputs inputs)
-      : Computation(std::move(call), workers, metrics),
+  Completion(std::shared_ptr<Call> call, const ComputationContext& context, const ServedModel& served,
+             CompletionInputs inputs)
+      : Computation(std::move(call), context),
         inputs_(std::move(inputs)),
         response_(served, inputs_.request, inputs_.prompts) {}
 
@@ -33,12 +35,20 @@ class Completion : public Computation {
     inputs_.lease.reset();
     call().SendError(error);
   }
-  // Releases the session before the end of the answer is sent: a client that has seen the end may use the
-  // session at once.
-  OrderedJson Release(OrderedJson last) {
+  void StoreMidway(const Event& event) {
+    if (event.midway && inputs_.lease) inputs_.lease->StoreMidway(*event.midway);
+  }
+  OrderedJson WithSession(OrderedJson last) {
     if (inputs_.lease) last["session"] = inputs_.session_json(*inputs_.lease);
-    inputs_.lease.reset();
     return last;
+  }
+  // Stores and releases the session before the end of the answer is sent: a client that has seen the end may
+  // use the session at once, here or at another server.
+  void Release(const std::string& answer) {
+    if (!inputs_.lease) return;
+    inputs_.key.Remember(*inputs_.lease, answer);
+    inputs_.lease->Commit();
+    inputs_.lease.reset();
   }
 
   CompletionInputs inputs_;
@@ -47,15 +57,19 @@ class Completion : public Computation {
 
 class WholeCompletion : public Completion {
  public:
-  WholeCompletion(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics,
-                  const ServedModel& served, CompletionInputs inputs, http::ReservedBytes reserved)
-      : Completion(std::move(call), workers, metrics, served, std::move(inputs)),
-        reserved_(std::move(reserved)) {}
+  WholeCompletion(std::shared_ptr<Call> call, const ComputationContext& context, const ServedModel& served,
+                  CompletionInputs inputs, http::ReservedBytes reserved)
+      : Completion(std::move(call), context, served, std::move(inputs)), reserved_(std::move(reserved)) {}
 
  protected:
-  void OnEvent(Event event) override { response_.Add(event); }
+  void OnEvent(Event event) override {
+    StoreMidway(event);
+    response_.Add(event);
+  }
   void OnEnd() override {
-    Reply(call(), Release(response_.Whole()));
+    std::string answer = DumpJson(WithSession(response_.Whole()));
+    Release(answer);
+    call().Answer(MakeResponse(200, "application/json", std::move(answer)));
     reserved_.Resize(0);
     call().Send();
   }
@@ -75,12 +89,17 @@ class StreamedCompletion : public Completion {
     Send(response_.FirstChunks());
   }
   bool Full() override { return call().reply->Full(); }
-  void OnEvent(Event event) override { Send(response_.Chunks(event)); }
+  void OnEvent(Event event) override {
+    StoreMidway(event);
+    Send(response_.Chunks(event));
+  }
   void OnEnd() override {
-    const bool of_session = inputs_.lease.has_value();
-    const OrderedJson last = Release(response_.UsageChunk());
-    if (inputs_.request.include_usage || of_session) Send(std::vector<OrderedJson>(1, last));
-    Finish("data: [DONE]\n\n");
+    const bool with_last = inputs_.request.include_usage || inputs_.lease.has_value();
+    std::string last;
+    if (with_last) last = Lines(std::vector<OrderedJson>(1, WithSession(response_.UsageChunk())));
+    last += "data: [DONE]\n\n";
+    Release(sent_ + last);
+    Finish(last);
   }
   void OnFailure(const std::exception_ptr& error) override {
     inputs_.lease.reset();
@@ -89,10 +108,16 @@ class StreamedCompletion : public Completion {
   }
 
  private:
-  void Send(const std::vector<OrderedJson>& chunks) {
+  static std::string Lines(const std::vector<OrderedJson>& chunks) {
     std::string lines;
     for (const OrderedJson& chunk : chunks) lines += "data: " + DumpJson(chunk) + "\n\n";
+    return lines;
+  }
+  void Send(const std::vector<OrderedJson>& chunks) {
+    const std::string lines = Lines(chunks);
     call().reply->Write(lines);
+    // As much as may be remembered, and a byte more, by which it is too long.
+    if (inputs_.key.given() && sent_.size() <= IdempotencyKey::kLongestAnswer) sent_ += lines;
   }
   void Finish(const std::string& line) {
     call().reply->Write(line);
@@ -100,6 +125,7 @@ class StreamedCompletion : public Completion {
   }
 
   bool begun_ = false;
+  std::string sent_;  // for a request that may be repeated
 };
 
 // Without a prompt, a session continues from the logits after its last token, which must be known.
@@ -160,6 +186,9 @@ std::vector<Task> Api::TasksOf(const CompletionRequest& request,
       task.logprobs = request.logprobs;
       task.prompt_logprobs = request.echo && request.logprobs >= 0;
       task.trace = request.trace;
+      task.grammar = request.grammar;
+      if (request.templated) task.also_ends = served_.tokenizer->special().End();
+      task.midway_tokens = conversation ? MidwayTokens() : 0;
       if (i > 0 && !task.prompt_logprobs && !task.trace) task.same_prompt_as = first;
       tasks.push_back(std::move(task));
     }
@@ -167,9 +196,17 @@ std::vector<Task> Api::TasksOf(const CompletionRequest& request,
   return tasks;
 }
 
-void Api::Completions(Call& call) { Answer(ParseCompletion(call.body(), limits_.request), call); }
+void Api::Completions(Call& call) {
+  CompletionRequest request = ParseCompletion(call.body(), limits_.request);
+  if (request.session.empty() || !HasStore()) return Answer(request, call);
+  call.ContinueAtStore([this, &call, request = std::move(request)] { Answer(request, call); });
+}
 
-void Api::Chat(Call& call) { Answer(ParseChat(call.body(), limits_.request), call); }
+void Api::Chat(Call& call) {
+  CompletionRequest request = ParseChat(call.body(), limits_.request);
+  if (served_.chat_template) UseTemplate(request);
+  Answer(request, call);
+}
 
 int64_t Api::TokenBytes(int64_t logprobs, bool trace) const {
   const model::ModelConfig& config = served_.model->config();
@@ -200,21 +237,30 @@ http::ReservedBytes Api::ReserveAnswer(int64_t bytes) const {
   throw ApiError(429, "the server holds as many answers as it may; try again in a moment", "", "overloaded");
 }
 
+void Api::CheckModel(const std::string& name) const {
+  if (name.empty() || name == served_.name) return;
+  throw ApiError(
+      404,
+      StrCat("there is no model \"", name.substr(0, 100), "\" here; this server has \"", served_.name, "\""),
+      "model", "model_not_found");
+}
+
 void Api::Answer(const CompletionRequest& parsed, Call& call) {
-  if (!parsed.model.empty() && parsed.model != served_.name) {
-    throw ApiError(404,
-                   StrCat("there is no model \"", parsed.model.substr(0, 100), "\" here; this server has \"",
-                          served_.name, "\""),
-                   "model", "model_not_found");
-  }
-  CompletionInputs made_of{parsed, {}, {}, [this](const SessionStore::Lease& lease) {
+  CheckModel(parsed.model);
+  CheckQuota(call);
+  CompletionInputs made_of{parsed, {}, {}, IdempotencyKey(call), [this](const SessionStore::Lease& lease) {
                              return SessionJson(lease.id(), lease.conversation());
                            }};
   const CompletionRequest& request = made_of.request;
   std::shared_ptr<Conversation> conversation;
   if (!request.session.empty()) {
-    made_of.lease.emplace(sessions_.Borrow(request.session));
+    call.NoteSession(request.session);
+    made_of.lease.emplace(Borrow(call, request.session));
+    if (made_of.key.Replay(call, *made_of.lease, request.stream, metrics_)) return;
     conversation = made_of.lease->shared();
+  } else if (made_of.key.given()) {
+    throw ApiError(400, "an Idempotency-Key needs a session: other requests change nothing",
+                   "Idempotency-Key");
   }
   const bool fresh = !conversation || conversation->position() == 0;
   for (const Prompt& prompt : request.prompts) made_of.prompts.push_back(TokensOf(prompt, fresh));
@@ -223,19 +269,22 @@ void Api::Answer(const CompletionRequest& parsed, Call& call) {
   if (conversation) {
     const int64_t more = static_cast<int64_t>(made_of.prompts[0].size()) + request.max_tokens;
     sessions_.CheckLength(*conversation, more);
-    made_of.lease->Reserve(GrownBytes(*conversation, more));
+    made_of.lease->Reserve(GrownBytes(*conversation, more) * (made_of.key.given() ? 2 : 1));
+    made_of.lease->Change(made_of.key.given());
   }
   std::vector<Task> tasks = TasksOf(request, made_of.prompts, conversation);
+  const ComputationContext context =
+      conversation ? SessionContext() : ComputationContext{workers_, metrics_, accounts_};
   std::shared_ptr<Computation> completion;
   if (request.stream) {
-    completion = std::make_shared<StreamedCompletion>(call.shared_from_this(), workers_, metrics_, served_,
-                                                      std::move(made_of));
+    completion =
+        std::make_shared<StreamedCompletion>(call.shared_from_this(), context, served_, std::move(made_of));
   } else {
     http::ReservedBytes reserved = ReserveAnswer(AnswerBytes(request, made_of.prompts));
-    completion = std::make_shared<WholeCompletion>(call.shared_from_this(), workers_, metrics_, served_,
+    completion = std::make_shared<WholeCompletion>(call.shared_from_this(), context, served_,
                                                    std::move(made_of), std::move(reserved));
   }
-  completion->Start(scheduler_, std::move(tasks), Deadline());
+  completion->Start(scheduler_, std::move(tasks), DeadlineOf(call));
 }
 
 }  // namespace lattice::server

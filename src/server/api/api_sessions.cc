@@ -8,6 +8,7 @@
 #include "server/api/api.h"
 #include "server/api/computation.h"
 #include "server/api/fields.h"
+#include "server/api/idempotency.h"
 #include "server/engine/api_error.h"
 #include "server/engine/memory_trace.h"
 
@@ -56,14 +57,13 @@ int64_t Api::GrownBytes(const Conversation& conversation, int64_t more) const {
 // Tokens being read into a session.
 class Api::ReadingComputation : public Computation {
  public:
-  ReadingComputation(std::shared_ptr<Call> of, http::WorkerPool& workers, Metrics& metrics, Reading reading,
+  ReadingComputation(std::shared_ptr<Call> of, const ComputationContext& context, Reading reading,
                      http::ReservedBytes reserved)
-      : Computation(std::move(of), workers, metrics),
-        reading_(std::move(reading)),
-        reserved_(std::move(reserved)) {}
+      : Computation(std::move(of), context), reading_(std::move(reading)), reserved_(std::move(reserved)) {}
 
  protected:
   void OnEvent(Event event) override {
+    if (event.midway) reading_->lease.StoreMidway(*event.midway);
     for (TokenRecord& token : event.tokens) records_.push_back(std::move(token));
   }
   void OnEnd() override {
@@ -100,12 +100,18 @@ void Api::Read(Call& call, Reading reading) {
   tasks[0].conversation = reading.conversation;
   tasks[0].prompt = reading.tokens;
   tasks[0].trace = reading.trace;
-  const auto computation = std::make_shared<ReadingComputation>(call.shared_from_this(), workers_, metrics_,
+  tasks[0].midway_tokens = reading.conversation == reading.lease.shared() ? MidwayTokens() : 0;
+  const auto computation = std::make_shared<ReadingComputation>(call.shared_from_this(), SessionContext(),
                                                                 std::move(reading), ReserveAnswer(bytes));
-  computation->Start(scheduler_, std::move(tasks), Deadline());
+  computation->Start(scheduler_, std::move(tasks), DeadlineOf(call));
+}
+
+SessionStore::Lease Api::Borrow(Call& call, const std::string& id, bool damaged) {
+  return sessions_.Borrow(id, call.account().name, damaged);
 }
 
 void Api::CreateSession(Call& call) {
+  CheckQuota(call);
   Fields fields(call.body());
   std::vector<int32_t> tokens;
   if (const nlohmann::json* prompt = fields.Find("prompt")) {
@@ -114,34 +120,40 @@ void Api::CreateSession(Call& call) {
                                  : fields.Ids(*prompt, "prompt", limits.vocabulary, limits.prompt_tokens);
   }
   fields.Finish();
-  SessionStore::Lease lease = sessions_.Add(Conversation(served_.model));
+  SessionStore::Lease lease =
+      sessions_.Add(Conversation(served_.model), call.account().name, call.account().sessions);
   const std::string id = lease.id();
-  const auto undo = [this](const SessionStore::Lease& of) { sessions_.Remove(of.id()); };
+  const std::string owner = call.account().name;
+  const auto undo = [this, owner](const SessionStore::Lease& of) { sessions_.Remove(of.id(), owner); };
   try {
     lease.Reserve(GrownBytes(lease.conversation(), static_cast<int64_t>(tokens.size())));
     auto conversation = lease.shared();
     Read(call, {std::move(lease), std::move(conversation), std::move(tokens), false,
                 [this](Call& of, const SessionStore::Lease& made, const std::vector<TokenRecord>&) {
+                  made.Change();
+                  made.Commit();
                   Reply(of, SessionJson(made.id(), made.conversation()), 201);
                 },
                 undo});
   } catch (...) {
-    sessions_.Remove(id);
+    if (!HasStore()) sessions_.Remove(id, owner);  // with a store it is gone with its lease
     throw;
   }
 }
 
 void Api::ShowSession(Call& call) {
-  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const SessionStore::Lease lease = Borrow(call, call.id());
   Reply(call, SessionJson(lease.id(), lease.conversation()));
 }
 
 void Api::DeleteSession(Call& call) {
-  sessions_.Remove(call.id());
+  sessions_.Remove(call.id(), call.account().name);
   Reply(call, {{"id", call.id()}, {"object", "session"}, {"deleted", true}});
 }
 
 void Api::AppendToSession(Call& call) {
+  CheckQuota(call);
+  const IdempotencyKey key(call);
   Fields fields(call.body());
   const RequestLimits& limits = limits_.request;
   const nlohmann::json* ids = fields.Find("tokens");
@@ -153,23 +165,31 @@ void Api::AppendToSession(Call& call) {
                                     : TokensOf(fields.String("text", ""), false);
   const bool trace = fields.Bool("trace", false);
   fields.Finish();
-  SessionStore::Lease lease = sessions_.Borrow(call.id());
+  SessionStore::Lease lease = Borrow(call, call.id());
+  if (key.Replay(call, lease, false, metrics_)) return;
   const auto more = static_cast<int64_t>(tokens.size());
   sessions_.CheckLength(lease.conversation(), more);
-  lease.Reserve(GrownBytes(lease.conversation(), more));
+  lease.Reserve(GrownBytes(lease.conversation(), more) * (key.given() ? 2 : 1));
+  lease.Change(key.given());
   auto conversation = lease.shared();
   Read(call, {std::move(lease), std::move(conversation), std::move(tokens), trace,
-              [this](Call& of, const SessionStore::Lease& now, const std::vector<TokenRecord>& records) {
+              [this, key](Call& of, const SessionStore::Lease& now, const std::vector<TokenRecord>& records) {
                 OrderedJson body = SessionJson(now.id(), now.conversation());
                 body["tokens"] = TokenList(served_, records);
-                Reply(of, body);
+                const std::string answer = DumpJson(body);
+                key.Remember(now, answer);
+                now.Commit();
+                of.Answer(MakeResponse(200, "application/json", answer));
               }});
 }
 
 void Api::ForkSession(Call& call) {
   Fields(call.body()).Finish();
-  const SessionStore::Lease lease = sessions_.Borrow(call.id());
-  const SessionStore::Lease fork = sessions_.Add(lease.conversation().Fork());
+  const SessionStore::Lease lease = Borrow(call, call.id());
+  const SessionStore::Lease fork =
+      sessions_.Add(lease.conversation().Fork(), call.account().name, call.account().sessions);
+  fork.Change();
+  fork.Commit();
   Reply(call, SessionJson(fork.id(), fork.conversation()), 201);
 }
 
@@ -177,7 +197,7 @@ void Api::RewindSession(Call& call) {
   Fields fields(call.body());
   const int64_t position = fields.Integer("position", -1, INT64_MIN, INT64_MAX);
   fields.Finish();
-  SessionStore::Lease lease = sessions_.Borrow(call.id(), true);
+  SessionStore::Lease lease = Borrow(call, call.id(), true);
   Conversation& now = lease.conversation();
   const int64_t last = now.base + static_cast<int64_t>(now.tokens.size());
   if (position < now.base || position > last) {
@@ -197,19 +217,21 @@ void Api::RewindSession(Call& call) {
   std::vector<int32_t> tokens(now.tokens.begin(), now.tokens.begin() + (position - now.base));
   Read(call, {std::move(lease), then, std::move(tokens), false,
               [this, then](Call& of, const SessionStore::Lease& held, const std::vector<TokenRecord>&) {
+                held.Change();
                 held.conversation() = std::move(*then);
+                held.Commit();
                 Reply(of, SessionJson(held.id(), held.conversation()));
               }});
 }
 
 void Api::SaveState(Call& call) {
-  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const SessionStore::Lease lease = Borrow(call, call.id());
   call.Answer(
       MakeResponse(200, "application/octet-stream", lease.conversation().session.Serialize(seal_.key)));
 }
 
 void Api::LoadState(Call& call) {
-  const SessionStore::Lease lease = sessions_.Borrow(call.id(), true);
+  const SessionStore::Lease lease = Borrow(call, call.id(), true);
   std::optional<Conversation> loaded;
   try {
     loaded.emplace(runtime::Session::Deserialize(served_.model, call.body(), "the state",
@@ -221,7 +243,9 @@ void Api::LoadState(Call& call) {
   loaded->base = loaded->position();
   loaded->base_state = loaded->session.Checkpoint();
   lease.Reserve(loaded->Bytes());
+  lease.Change();
   lease.conversation() = std::move(*loaded);
+  lease.Commit();
   Reply(call, SessionJson(lease.id(), lease.conversation()));
 }
 
@@ -234,7 +258,7 @@ void Api::ShowMemory(Call& call) {
   const std::optional<int64_t> head = Parameter(call.request.head, "head", config.heads);
   if (layer.has_value() != head.has_value())
     throw ApiError(400, "layer and head belong together", layer ? "head" : "layer");
-  const SessionStore::Lease lease = sessions_.Borrow(call.id());
+  const SessionStore::Lease lease = Borrow(call, call.id());
   const runtime::Session& session = lease.conversation().session;
   const int64_t slots = config.Slots(), width = config.HeadDim();
   if (!layer) {

@@ -1,8 +1,12 @@
 // Parses and validates the JSON bodies of completion requests.
 #include "server/api/completion_request.h"
 
+#include <charconv>
+#include <cmath>
+
 #include "server/api/fields.h"
 #include "server/engine/api_error.h"
+#include "text/grammar/json_grammar.h"
 
 namespace lattice::server {
 namespace {
@@ -19,6 +23,8 @@ void ReadSampling(Fields& fields, CompletionRequest& out) {
   sampler.top_k = fields.Integer("top_k", 0, -1, int64_t{1} << 31);
   if (sampler.top_k < 0) sampler.top_k = 0;
   sampler.repetition_penalty = fields.Number("repetition_penalty", 1, 0.01, 100);
+  sampler.frequency_penalty = fields.Number("frequency_penalty", 0, -2, 2);
+  sampler.presence_penalty = fields.Number("presence_penalty", 0, -2, 2);
   out.has_seed = fields.Find("seed") != nullptr;
   sampler.seed = static_cast<uint64_t>(fields.Integer("seed", 0, INT64_MIN, INT64_MAX));
 }
@@ -42,6 +48,77 @@ void ReadStops(Fields& fields, const RequestLimits& limits, CompletionRequest& o
   }
 }
 
+void ReadBias(Fields& fields, const RequestLimits& limits, CompletionRequest& out) {
+  const json* const bias = fields.Find("logit_bias");
+  if (bias == nullptr) return;
+  if (!bias->is_object() || static_cast<int64_t>(bias->size()) > limits.biases)
+    throw ApiError(400,
+                   StrCat("logit_bias is ", KindOf(*bias), "; expected an object of at most ", limits.biases,
+                          " token ids"),
+                   "logit_bias");
+  for (const auto& [key, value] : bias->items()) {
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    const bool known =
+        error == std::errc() && end == key.data() + key.size() && id >= 0 && id < limits.vocabulary;
+    const double amount = value.is_number() ? value.get<double>() : NAN;
+    if (!known || !(amount >= -100 && amount <= 100)) {
+      throw ApiError(
+          400,
+          StrCat("logit_bias has \"", key.substr(0, 32), "\": ", KindOf(value),
+                 "; expected token ids from 0 to ", limits.vocabulary - 1, " with numbers from -100 to 100"),
+          "logit_bias");
+    }
+    out.sampler.logit_bias.emplace_back(id, static_cast<float>(amount));
+  }
+}
+
+std::shared_ptr<const text::grammar::Grammar> SchemaOf(const json& format, const RequestLimits& limits) {
+  const json described = format.value("json_schema", json());
+  const json schema = described.is_object() ? described.value("schema", json()) : json();
+  if (!schema.is_object())
+    throw ApiError(400, "response_format.json_schema.schema is missing; expected a JSON schema",
+                   "response_format");
+  const std::string text = schema.dump();
+  if (static_cast<int64_t>(text.size()) > limits.schema_bytes)
+    throw ApiError(
+        400, StrCat("the schema has ", text.size(), " bytes; at most ", limits.schema_bytes, " are accepted"),
+        "response_format", "too_large");
+  return text::grammar::JsonSchemaGrammar(nlohmann::ordered_json(schema));
+}
+
+void ReadFormat(Fields& fields, const RequestLimits& limits, CompletionRequest& out) {
+  const json* const format = fields.Find("response_format");
+  if (format == nullptr) return;
+  const json type = format->is_object() ? format->value("type", json()) : json();
+  try {
+    if (type == "json_object") out.grammar = text::grammar::JsonObjectGrammar();
+    if (type == "json_schema") out.grammar = SchemaOf(*format, limits);
+  } catch (const ApiError&) {
+    throw;
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), "response_format", "unsupported_schema");
+  }
+  if (out.grammar == nullptr && type != "text")
+    throw ApiError(400, "response_format.type is not text, json_object or json_schema", "response_format",
+                   "unsupported_parameter");
+}
+
+// Fields that only say something about the request. `store` keeps an answer for later at OpenAI; nothing is kept
+// here, so it can only be declined.
+void ReadAccountFields(Fields& fields) {
+  fields.String("user", "");
+  fields.Bool("store", false);
+  const json* const metadata = fields.Find("metadata");
+  if (metadata == nullptr) return;
+  bool texts = metadata->is_object() && metadata->size() <= 16;
+  for (const json& value : texts ? *metadata : json::array()) texts = texts && value.is_string();
+  if (!texts)
+    throw ApiError(400,
+                   StrCat("metadata is ", KindOf(*metadata), "; expected an object of at most 16 strings"),
+                   "metadata");
+}
+
 // Reads the fields that both kinds of request have.
 void ReadShared(Fields& fields, const RequestLimits& limits, CompletionRequest& out) {
   out.model = fields.String("model", "");
@@ -62,12 +139,11 @@ void ReadShared(Fields& fields, const RequestLimits& limits, CompletionRequest& 
     }
     out.include_usage = usage.is_boolean() && usage.get<bool>();
   }
-  fields.Neutral("presence_penalty", {0});
-  fields.Neutral("frequency_penalty", {0});
-  fields.Neutral("logit_bias", {json::object()});
+  ReadBias(fields, limits, out);
+  ReadFormat(fields, limits, out);
+  ReadAccountFields(fields);
   // These concern accounts, prices or speed at OpenAI and do not change an answer.
-  for (const char* name : {"user", "store", "metadata", "service_tier", "safety_identifier",
-                           "prompt_cache_key", "prompt_cache_retention"})
+  for (const char* name : {"service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
     fields.Ignore(name);
 }
 
@@ -191,7 +267,8 @@ CompletionRequest ParseChat(std::string_view body, const RequestLimits& limits) 
     CompletionRequest out;
     out.chat = true;
     ReadShared(fields, limits, out);
-    out.prompts.emplace_back(ChatPrompt(ReadMessages(fields)));
+    out.messages = ReadMessages(fields);
+    out.prompts.emplace_back(ChatPrompt(out.messages));
     out.stops.emplace_back(kChatStop);
     const int64_t max_tokens = fields.Integer("max_tokens", 256, 1, limits.max_tokens);
     out.max_tokens = fields.Integer("max_completion_tokens", max_tokens, 1, limits.max_tokens);
@@ -204,7 +281,6 @@ CompletionRequest ParseChat(std::string_view body, const RequestLimits& limits) 
     fields.Neutral("modalities", {json::array({"text"})});
     fields.Ignore("prediction");
     fields.Ignore("parallel_tool_calls");
-    fields.Neutral("response_format", {json::object({{"type", "text"}})});
     fields.Finish();
     return out;
   });

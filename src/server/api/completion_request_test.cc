@@ -99,12 +99,25 @@ TEST(CompletionRequest, RefusesWrongTypesAndValuesOfEveryField) {
     EXPECT_EQ(RefusedField("stop", std::vector<std::string>(17, "a"), chat), "stop");
     EXPECT_EQ(RefusedField("stop", std::string(257, 'a'), chat), "stop");
     EXPECT_EQ(RefusedField("stream_options", json{{"include_usage", true}}, chat), "stream_options");
-    EXPECT_EQ(RefusedField("logit_bias", json{{"3", 1}}, chat), "logit_bias");
-    EXPECT_EQ(RefusedField("presence_penalty", 0.5, chat), "presence_penalty");
-    EXPECT_EQ(RefusedField("presence_penalty", 0, chat), "accepted");
+    EXPECT_EQ(RefusedField("logit_bias", json{{"3", 1}}, chat), "accepted");
+    EXPECT_EQ(RefusedField("logit_bias", json{{"3", 101}}, chat), "logit_bias");
+    EXPECT_EQ(RefusedField("logit_bias", json{{"x", 1}}, chat), "logit_bias");
+    EXPECT_EQ(RefusedField("logit_bias", json{{"999999", 1}}, chat), "logit_bias");
+    EXPECT_EQ(RefusedField("presence_penalty", 0.5, chat), "accepted");
+    EXPECT_EQ(RefusedField("presence_penalty", 2.5, chat), "presence_penalty");
+    EXPECT_EQ(RefusedField("frequency_penalty", -3, chat), "frequency_penalty");
+    EXPECT_EQ(RefusedField("user", "me", chat), "accepted");
+    EXPECT_EQ(RefusedField("user", 3, chat), "user");
+    EXPECT_EQ(RefusedField("store", true, chat), "accepted");
+    EXPECT_EQ(RefusedField("store", "yes", chat), "store");
+    EXPECT_EQ(RefusedField("metadata", json{{"run", "1"}}, chat), "accepted");
+    EXPECT_EQ(RefusedField("metadata", json{{"run", 1}}, chat), "metadata");
+    EXPECT_EQ(RefusedField("response_format", json{{"type", "json_object"}}, chat), "accepted");
+    EXPECT_EQ(RefusedField("response_format", json{{"type", "xml"}}, chat), "response_format");
+    EXPECT_EQ(RefusedField("response_format", json{{"type", "json_schema"}}, chat), "response_format");
     EXPECT_EQ(RefusedField("temprature", 1, chat), "temprature");
     for (const char* field :
-         {"user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"})
+         {"service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
       for (const json& value : {json("x"), json(true), json{{"run", "1"}}})
         EXPECT_EQ(RefusedField(field, value, chat), "accepted") << field;
   }

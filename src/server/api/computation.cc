@@ -2,6 +2,7 @@
 // hangs up.
 #include "server/api/computation.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -36,24 +37,37 @@ void Computation::Start(Scheduler& scheduler, std::vector<Task> tasks, Clock::ti
   job_ = std::make_shared<Job>(tasks.size(), call_->request.client, deadline, shared_from_this());
   call_->Defer();
   call_->reply->Listen(weak_from_this());
+  int64_t prompt_tokens = 0;
+  for (const Task& task : tasks)
+    prompt_tokens += task.same_prompt_as < 0 ? static_cast<int64_t>(task.prompt.size()) : 0;
+  call_->NoteTokens(prompt_tokens, 0);
   try {
     scheduler.Submit(job_, std::move(tasks));
   } catch (...) {
     job_->Disown();
     throw;
   }
-  workers_.Deliver(shared_from_this());
+  context_.accounts.Charge(call_->account(), prompt_tokens, Clock::now());
+  context_.workers.Deliver(shared_from_this());
+}
+
+void Computation::CountChosen(const Event& event) {
+  const int64_t chosen = std::count_if(event.tokens.begin(), event.tokens.end(),
+                                       [](const TokenRecord& token) { return !token.prompt; });
+  context_.accounts.Charge(call_->account(), chosen, Clock::now());
+  call_->NoteTokens(0, chosen);
 }
 
 void Computation::TakeEvents() {
   if (!job_->failed() && call_->reply->HungUp()) {
-    ++metrics_.disconnected;
+    ++context_.metrics.disconnected;
     job_->Fail(HungUp());
   }
   if (!std::exchange(started_, true)) OnStart();
   while (!Full()) {
     std::optional<Event> event = job_->Take();
     if (!event) return;
+    CountChosen(*event);
     OnEvent(*std::move(event));
   }
 }

@@ -13,23 +13,29 @@
 
 namespace lattice::server {
 
+// What computations use; must outlive them.
+struct ComputationContext {
+  http::WorkerPool& workers;  // those that may wait for the store, for a computation that has a session
+  Metrics& metrics;
+  Accounts& accounts;
+};
+
 // Runs on a worker whenever the engine has produced an event, the client has taken bytes, or has hung up.
 class Computation : public http::Work,
                     public http::ReplyListener,
                     public JobListener,
                     public std::enable_shared_from_this<Computation> {
  public:
-  // The workers and the metrics must outlive the object.
-  Computation(std::shared_ptr<Call> call, http::WorkerPool& workers, Metrics& metrics)
-      : call_(std::move(call)), workers_(workers), metrics_(metrics) {}
+  Computation(std::shared_ptr<Call> call, const ComputationContext& context)
+      : call_(std::move(call)), context_(context) {}
 
   // Submits the tasks to the scheduler, which holds this object until they are done. Throws what Submit
   // throws.
   void Start(Scheduler& scheduler, std::vector<Task> tasks, Clock::time_point deadline);
 
   void Run() noexcept override;
-  void JobChanged() noexcept override { workers_.Deliver(shared_from_this()); }
-  void ReplyChanged() noexcept override { workers_.Deliver(shared_from_this()); }
+  void JobChanged() noexcept override { context_.workers.Deliver(shared_from_this()); }
+  void ReplyChanged() noexcept override { context_.workers.Deliver(shared_from_this()); }
 
  protected:
   // Called before the first event.
@@ -46,11 +52,12 @@ class Computation : public http::Work,
 
  private:
   void TakeEvents();
+  // Counts tokens for the account's quota and for the log.
+  void CountChosen(const Event& event);
   void Finish() noexcept;
 
   const std::shared_ptr<Call> call_;
-  http::WorkerPool& workers_;
-  Metrics& metrics_;
+  const ComputationContext context_;
   std::shared_ptr<Job> job_;
   bool started_ = false, broken_ = false, done_ = false;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/hash.h"
 #include "server/api/security.h"
 #include "server/engine/api_error.h"
 
@@ -51,14 +52,17 @@ std::string MethodsAt(const std::string& path) {
   return methods;
 }
 
-bool Generates(const Route& route) { return route.path.ends_with("/completions"); }
+bool Generates(const Route& route) {
+  return route.path.ends_with("/completions") || route.path == "/v1/embeddings";
+}
 
 ApiError Busy() { return ApiError(429, "the server is busy; try again in a moment", "", "overloaded"); }
 
 }  // namespace
 
-Router::Router(Api& api, const Scheduler& scheduler, Metrics& metrics, RouterOptions options)
-    : api_(api), scheduler_(scheduler), metrics_(metrics), options_(std::move(options)) {}
+Router::Router(const Call::Context& context, const Scheduler& scheduler, const Accounts& accounts,
+               RouterOptions options)
+    : context_(context), scheduler_(scheduler), accounts_(accounts), options_(options) {}
 
 Router::Found Router::FindRoute(const http::RequestHead& head) {
   const std::string_view method = head.method == "HEAD" ? std::string_view("GET") : head.method;
@@ -73,15 +77,24 @@ std::shared_ptr<http::Exchange> Router::Open(http::Request request,
                                              const std::shared_ptr<http::Reply>& reply) {
   Found found = FindRoute(request.head);
   try {
-    Examine(request.head, found);
-    auto call =
-        std::make_shared<Call>(api_, metrics_, *found.route, std::move(found.id), std::move(request), reply);
+    const Account& account = Examine(request.head, found);
+    // The engine is fair between clients: those of named accounts are one client each, wherever they are.
+    if (accounts_.named() && found.route->guarded) request.client = io::Fnv1a(account.name);
+    auto call = std::make_shared<Call>(context_, *found.route, std::move(found.id), account,
+                                       std::move(request), reply);
     call->most_body_bytes = MostBody(call->request.head.method == "PUT");
     return call;
   } catch (const ApiError& error) {
     http::Response response = ErrorResponse(error);
+    AccessEntry entry;
+    entry.request_id = RequestIdOf(request.head.Field("x-request-id"));
+    entry.method = request.head.method;
+    entry.route = found.route == nullptr ? "other" : found.route->label();
+    entry.status = error.status();
+    context_.log.Add(entry);
+    response.fields.emplace_back("X-Request-Id", entry.request_id);
     if (error.status() == 405) response.fields.emplace_back("Allow", MethodsAt(request.head.path));
-    metrics_.CountAnswer(found.route == nullptr ? "other" : found.route->label(), response.status);
+    context_.metrics.CountAnswer(entry.route, response.status);
     reply->Send(std::move(response));
     return nullptr;
   }
@@ -90,24 +103,27 @@ std::shared_ptr<http::Exchange> Router::Open(http::Request request,
 void Router::Refuse(const http::BadRequest& reason, http::Reply& reply) {
   const char* const code = reason.status == 413 ? "too_large" : reason.status == 503 ? "overloaded" : "";
   reply.Send(ErrorResponse(ApiError(reason.status, reason.message, "", code)));
-  metrics_.CountAnswer("other", reason.status);
+  context_.metrics.CountAnswer("other", reason.status);
 }
 
-void Router::CheckSender(const http::RequestHead& head, bool guarded) const {
+const Account& Router::CheckSender(const http::RequestHead& head, bool guarded) const {
   const std::string host = FieldOf(head, "host"), origin = FieldOf(head, "origin");
-  if (options_.local && options_.key.empty() && !host.empty() && !IsLocalHostHeader(host))
+  if (options_.local && accounts_.open() && !host.empty() && !IsLocalHostHeader(host))
     throw ApiError(403, "this server answers to localhost only; the Host header names another machine");
   if (!origin.empty() && !IsOwnOrigin(origin, host))
     throw ApiError(403, "requests from web pages of other servers are not answered");
-  if (guarded && !options_.key.empty() && !HasKey(FieldOf(head, "authorization"), options_.key)) {
+  if (!guarded || accounts_.open()) return accounts_.first();
+  const Account* const account = accounts_.Find(FieldOf(head, "authorization"));
+  if (account == nullptr) {
     throw ApiError(401,
                    "a key is needed: send the header \"Authorization: Bearer KEY\" with the server's key", "",
                    "invalid_api_key");
   }
+  return *account;
 }
 
-void Router::Examine(const http::RequestHead& head, const Found& found) const {
-  CheckSender(head, found.route == nullptr || found.route->guarded);
+const Account& Router::Examine(const http::RequestHead& head, const Found& found) const {
+  const Account& account = CheckSender(head, found.route == nullptr || found.route->guarded);
   if (found.route == nullptr) {
     const std::string allowed = MethodsAt(head.path);
     if (!allowed.empty())
@@ -117,9 +133,10 @@ void Router::Examine(const http::RequestHead& head, const Found& found) const {
   }
   const bool reads = head.method == "POST" || head.method == "PUT";
   if (!reads && head.HasBody()) throw ApiError(400, StrCat(head.method, " takes no body"));
-  if (!reads) return;
+  if (!reads) return account;
   ExamineBody(head, head.method == "PUT");
   if (Generates(*found.route) && head.content_length > kLongBody && scheduler_.Busy()) throw Busy();
+  return account;
 }
 
 void Router::ExamineBody(const http::RequestHead& head, bool state) const {

@@ -14,7 +14,6 @@
 namespace lattice::server {
 
 struct RouterOptions {
-  std::string key;          // API key; empty: none
   bool local = true;        // serves this machine only, so a Host header with another name is refused
   int64_t body_bytes = 0;   // the largest body
   int64_t state_bytes = 0;  // the largest body of an uploaded state
@@ -24,7 +23,8 @@ struct RouterOptions {
 class Router : public http::Service {
  public:
   // All references must outlive the object.
-  Router(Api& api, const Scheduler& scheduler, Metrics& metrics, RouterOptions options);
+  Router(const Call::Context& context, const Scheduler& scheduler, const Accounts& accounts,
+         RouterOptions options);
 
   std::shared_ptr<http::Exchange> Open(http::Request request,
                                        const std::shared_ptr<http::Reply>& reply) override;
@@ -38,14 +38,14 @@ class Router : public http::Service {
   static Found FindRoute(const http::RequestHead& head);
 
   // These throw ApiError for what is refused.
-  void Examine(const http::RequestHead& head, const Found& found) const;
+  const Account& Examine(const http::RequestHead& head, const Found& found) const;
   void ExamineBody(const http::RequestHead& head, bool state) const;
-  void CheckSender(const http::RequestHead& head, bool guarded) const;
+  const Account& CheckSender(const http::RequestHead& head, bool guarded) const;
   int64_t MostBody(bool state) const { return state ? options_.state_bytes : options_.body_bytes; }
 
-  Api& api_;
+  const Call::Context context_;
   const Scheduler& scheduler_;
-  Metrics& metrics_;
+  const Accounts& accounts_;
   const RouterOptions options_;
 };
 

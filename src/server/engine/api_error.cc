@@ -29,7 +29,9 @@ nlohmann::json OrNull(const std::string& text) {
 
 std::string ApiError::Bounded(const std::string& message) {
   constexpr size_t kLongest = 1000;
-  return message.size() <= kLongest ? message : message.substr(0, kLongest) + " ...";
+  std::string shown = message.substr(0, kLongest);
+  if (message.size() > kLongest) shown.append(" ...");
+  return shown;
 }
 
 std::string ApiError::Body() const {

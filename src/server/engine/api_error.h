@@ -2,7 +2,9 @@
 #ifndef LATTICE_SERVER_ENGINE_API_ERROR_H_
 #define LATTICE_SERVER_ENGINE_API_ERROR_H_
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -19,6 +21,12 @@ class ApiError : public Error {
   int status() const { return status_; }
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
+  // When to try again, for 409, 429 and 503.
+  int64_t retry_seconds() const { return retry_seconds_; }
+  ApiError&& RetryIn(int64_t seconds) && {
+    retry_seconds_ = seconds;
+    return std::move(*this);
+  }
   // {"error": {"message", "type", "param", "code"}}
   std::string Body() const;
 
@@ -27,6 +35,7 @@ class ApiError : public Error {
 
   int status_;
   std::string param_, code_;
+  int64_t retry_seconds_ = 1;
 };
 
 }  // namespace lattice::server

@@ -17,6 +17,7 @@
 #include "server/engine/api_error.h"
 #include "server/engine/conversation.h"
 #include "server/engine/memory_trace.h"
+#include "text/grammar/grammar.h"
 
 namespace lattice::server {
 
@@ -36,7 +37,11 @@ struct Task {
   int64_t logprobs = -1;  // report this many of the most likely tokens; -1: no log-probabilities at all
   bool prompt_logprobs = false;  // report them for the prompt's tokens too
   bool trace = false;            // report what each token did to the memory (not for attention)
-  int64_t same_prompt_as = -1;   // an earlier task of the job with the same prompt; this one forks its state
+  int64_t midway_tokens = 0;  // report the conversation's state whenever it has read so many more; 0: never
+  bool embed = false;         // report the mean of the last hidden states of the prompt
+  int32_t also_ends = -1;     // a token that ends the text, besides the end of text
+  std::shared_ptr<const text::grammar::Grammar> grammar;  // null: the text is free
+  int64_t same_prompt_as = -1;  // an earlier task of the job with the same prompt; this one forks its state
 };
 
 struct TokenRecord {
@@ -54,6 +59,8 @@ struct Event {
   const char* reason = nullptr;  // "stop" or "length" in the last event of the task
   // Set in the last event:
   int64_t prompt_tokens = 0, cached_tokens = 0, chosen_tokens = 0;
+  std::vector<float> embedding;
+  std::shared_ptr<const Conversation> midway;  // the state at this moment, to be stored
 };
 
 // Notified when a job has an event or has ended.

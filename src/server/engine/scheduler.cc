@@ -147,6 +147,7 @@ bool Scheduler::Admit() {
     if (next == waiting_.end()) break;
     const Job& job = (*next)->job();
     ++shares_.find(job.client())->second.running;
+    context_.metrics.queue_seconds.Add(std::chrono::duration<double>(Clock::now() - job.created()).count());
     if (job.many()) ++running_many_;
     running_.splice(running_.end(), waiting_, next);
     --context_.metrics.waiting;

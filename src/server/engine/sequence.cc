@@ -26,6 +26,7 @@ Sequence::Sequence(const SequenceContext& context, Task task, int64_t index, std
       shown_(*context.served.tokenizer, task_.at_start, task_.stops) {
   const model::ModelConfig& config = context.served.model->config();
   if (task_.trace && !kernels::FindMemory(config.mixer).attention) trace_.emplace(config);
+  if (task_.grammar != nullptr) constraint_.emplace(task_.grammar, context.tokens);
 }
 
 void Sequence::AddFollower(std::shared_ptr<Sequence> follower) {
@@ -44,7 +45,7 @@ void Sequence::Begin() {
   last_logits_ = conversation_->logits;
   sampler_.Accept(conversation_->tokens);
   sampler_.Accept(task_.prompt);
-  const bool all_computed = trace_ || task_.prompt_logprobs;
+  const bool all_computed = trace_ || task_.prompt_logprobs || task_.embed;
   const bool begun = conversation_->position() > 0 || conversation_->loaded;
   if (begun || all_computed || task_.prompt.size() < 2) return;
   const std::span<const int32_t> before_last = std::span(task_.prompt).first(task_.prompt.size() - 1);
@@ -85,6 +86,7 @@ std::optional<runtime::Feed> Sequence::FeedOf(std::span<const int32_t> tokens, r
   conversation_->logits.clear();
   runtime::Feed feed = {&conversation_->session, tokens, want};
   if (trace_) trace_->Watch(feed);
+  if (task_.embed) feed.hidden_sum = &hidden_sum_;
   return feed;
 }
 
@@ -96,6 +98,7 @@ void Sequence::Consume(std::span<const float> logits) {
     PushPromptRecords(logits);
     prompt_at_ += fed_.size();
     CacheState();
+    ReportMidway();
     const auto vocabulary = static_cast<size_t>(context_.served.model->config().vocab_size);
     if (prompt_at_ == task_.prompt.size()) AfterPrompt(logits.last(vocabulary));
     return;
@@ -112,6 +115,7 @@ void Sequence::Consume(std::span<const float> logits) {
   // The client may hang up at any time and continue the session later from here.
   if (kept_) conversation_->logits.assign(logits.begin(), logits.end());
   CacheState();
+  ReportMidway();
   if (trace_) PushRecords(reason_ != nullptr ? static_cast<int64_t>(kept_tokens_) : shown_.CertainTokens());
   if (reason_ != nullptr) return Finish(reason_, logits);
   Choose(logits);
@@ -126,6 +130,16 @@ void Sequence::CacheState() {
                      !kernels::FindMemory(context_.served.model->config().mixer).attention;
   const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
   if (block || prompt) context_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
+}
+
+void Sequence::ReportMidway() {
+  if (!kept_ || task_.midway_tokens == 0) return;
+  const int64_t after = conversation_->position(), before = after - static_cast<int64_t>(fed_.size());
+  if (after / task_.midway_tokens == before / task_.midway_tokens) return;
+  Event event;
+  event.task = index_;
+  event.midway = std::make_shared<const Conversation>(conversation_->Fork());
+  job_->Push(std::move(event));
 }
 
 void Sequence::PushPromptRecords(std::span<const float> logits) {
@@ -182,8 +196,13 @@ TokenRecord Sequence::RecordOf(int32_t id, std::span<const float> logits) const 
   return record;
 }
 
+bool Sequence::Ends(int32_t id) const {
+  return id == context_.served.tokenizer->special().eot || (id >= 0 && id == task_.also_ends);
+}
+
 void Sequence::Choose(std::span<const float> logits) {
-  const int32_t id = sampler_.Next(TokenizerLogits(logits));
+  const std::vector<bool>* const allowed = constraint_ ? &constraint_->Allowed() : nullptr;
+  const int32_t id = sampler_.Next(TokenizerLogits(logits), allowed);
   const Clock::time_point now = Clock::now();
   if (last_token_) {
     context_.metrics.between_tokens.Add(Seconds(now - *last_token_));
@@ -191,7 +210,7 @@ void Sequence::Choose(std::span<const float> logits) {
     context_.metrics.first_token.Add(Seconds(now - job_->created()));
   }
   last_token_ = now;
-  if (id == context_.served.tokenizer->special().eot) {
+  if (Ends(id)) {
     shown_.Finish();
     kept_tokens_ = chosen_.size();
     return Finish("stop", logits);
@@ -200,7 +219,9 @@ void Sequence::Choose(std::span<const float> logits) {
   chosen_.push_back(id);
   pending_.push_back(RecordOf(id, logits));
   bool stopped = shown_.Push(id);
-  const bool full = static_cast<int64_t>(chosen_.size()) == task_.max_tokens;
+  if (constraint_) constraint_->Accept(id);
+  const bool complete = constraint_ && constraint_->Complete();
+  const bool full = complete || static_cast<int64_t>(chosen_.size()) == task_.max_tokens;
   if (!stopped && full) stopped = shown_.Finish();
   if (stopped) {
     kept_tokens_ = static_cast<size_t>(shown_.CertainTokens());
@@ -211,7 +232,7 @@ void Sequence::Choose(std::span<const float> logits) {
   }
   if (full) {
     kept_tokens_ = chosen_.size();
-    reason_ = "length";
+    reason_ = complete ? "stop" : "length";
     if (!kept_ && !trace_) return Finish(reason_, logits);
   } else {
     SaveStopCheckpoint(logits);
@@ -258,6 +279,8 @@ void Sequence::Finish(const char* reason, std::span<const float> logits) {
   event.prompt_tokens = static_cast<int64_t>(task_.prompt.size());
   event.cached_tokens = cached_;
   event.chosen_tokens = static_cast<int64_t>(chosen_.size());
+  for (const double sum : hidden_sum_)
+    event.embedding.push_back(static_cast<float>(sum / static_cast<double>(task_.prompt.size())));
   done_ = true;
   job_->Push(std::move(event));
 }

@@ -16,6 +16,7 @@
 #include "server/engine/served_model.h"
 #include "server/engine/server_metrics.h"
 #include "server/engine/shown_text.h"
+#include "text/grammar/token_constraint.h"
 
 namespace lattice::server {
 
@@ -24,6 +25,7 @@ struct SequenceContext {
   const ServedModel& served;
   runtime::PrefixCache& cache;
   Metrics& metrics;
+  const text::grammar::TokenTable& tokens;
 };
 
 // Used by the engine's thread only.
@@ -72,6 +74,8 @@ class Sequence {
   void PushRecords(int64_t certain);
   void Finish(const char* reason, std::span<const float> logits);
   void CacheState();
+  void ReportMidway();
+  bool Ends(int32_t id) const;
   std::span<const float> TokenizerLogits(std::span<const float> logits) const;
 
   const SequenceContext context_;
@@ -84,6 +88,8 @@ class Sequence {
 
   std::shared_ptr<Conversation> conversation_;
   std::optional<MemoryTrace> trace_;
+  std::optional<text::grammar::TokenConstraint> constraint_;
+  std::vector<double> hidden_sum_;
   runtime::Sampler sampler_;
   ShownText shown_;
   std::span<const int32_t> fed_;  // tokens of the last feed

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/model.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace lattice::server {
@@ -16,6 +17,7 @@ struct ServedModel {
   std::shared_ptr<const runtime::Model> model;
   std::shared_ptr<const text::Tokenizer> tokenizer;
   int64_t created = 0;  // seconds since 1970, when the server started
+  std::shared_ptr<const text::ChatTemplate> chat_template = nullptr;  // null: conversations are plain text
 
   // The token that a text without a prompt starts after: the end-of-text token, as in training.
   int32_t FirstToken() const {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -28,13 +29,31 @@ class Histogram {
   std::atomic<int64_t> nanoseconds_{0};
 };
 
+// Adds the time of its life to a histogram.
+class Timer {
+ public:
+  explicit Timer(Histogram& histogram) : histogram_(histogram) {}
+  ~Timer() { histogram_.Add(std::chrono::duration<double>(Clock::now() - start_).count()); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Histogram& histogram_;
+  const Clock::time_point start_ = Clock::now();
+};
+
 // All counters may be changed from any thread.
 struct Metrics : http::HttpCounters {
   std::atomic<int64_t> prompt_tokens{0}, cached_tokens{0}, chosen_tokens{0};
   std::atomic<int64_t> steps{0}, rows{0};
   std::atomic<int64_t> rejected{0}, disconnected{0}, expired{0};
   std::atomic<int64_t> running{0}, waiting{0};
-  Histogram first_token, between_tokens;
+  // Of the store of sessions.
+  std::atomic<int64_t> store_reads{0}, store_writes{0}, store_written_bytes{0}, store_failures{0},
+      store_lost{0}, store_conflicts{0}, sessions_left_memory{0}, replayed{0};
+  std::atomic<int64_t> over_quota{0}, log_lines_dropped{0};
+  Histogram first_token, between_tokens, store_seconds, queue_seconds;
 
   // Counts an answer that was sent.
   void CountAnswer(const std::string& route, int status);

@@ -1,0 +1,62 @@
+"""What a store costs, and what two replicas behind nginx serve: ./lattice bench serve --stores."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from torture.models import write_model  # noqa: E402
+from torture.sessions import services  # noqa: E402
+
+PROGRAMS = ROOT / "build" / "release" / "bin"
+
+
+def measured(*args):
+    command = [PROGRAMS / "lattice_bench_serve", "--json", *args]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT, timeout=3600)
+    if done.returncode != 0:
+        raise SystemExit(done.stderr or done.stdout)
+    return json.loads(done.stdout)
+
+
+def stores(config, seconds, tokens):
+    """Figures of memory, directory and, where redis-server is installed, Redis."""
+    args = ["--stores", "--config", config, "--seconds", seconds, "--tokens", tokens]
+    if not services.TOOLS["redis-server"]:
+        return measured(*args)["stores"]
+    with tempfile.TemporaryDirectory() as directory:
+        redis = services.redis(directory).start()
+        try:
+            return measured(*args, "--redis", f"redis://127.0.0.1:{redis.port}/0")["stores"]
+        finally:
+            redis.kill()
+
+
+def replicas(seconds, tokens):
+    """Tokens per second of one replica, and of two behind nginx; empty where a program is missing."""
+    if not all(services.TOOLS.values()):
+        return {}
+    with tempfile.TemporaryDirectory() as directory:
+        model = write_model("memory", Path(directory) / "model")
+        key = Path(directory) / "key"
+        key.write_text("a-key-for-this-measurement\n")
+        redis = services.redis(directory).start()
+        servers = [services.replica(PROGRAMS / "lattice-run", model, directory, f"redis://127.0.0.1:{redis.port}/0", key, name)
+                   for name in ("one", "two")]
+        out, running = {}, [redis]
+        try:
+            load = ["--seconds", seconds, "--tokens", tokens, "--places", 32, "--port"]
+            running.append(servers[0].start())
+            out["one"] = measured(*load, servers[0].port)["tokens_per_second"]
+            running.append(servers[1].start())
+            front = services.nginx(directory, [one.port for one in servers])
+            running.append(front.start())
+            out["two behind nginx"] = measured(*load, front.port)["tokens_per_second"]
+            return out
+        finally:
+            for process in running:
+                process.kill()

@@ -1,0 +1,30 @@
+// What a store of sessions costs: resuming a session that is not in memory, and storing after every request.
+#ifndef LATTICE_BENCH_SERVE_STORE_FIGURES_H_
+#define LATTICE_BENCH_SERVE_STORE_FIGURES_H_
+
+#include <string>
+#include <vector>
+
+#include "serve/figures.h"
+
+namespace lattice::bench {
+
+struct StoreFigures {
+  std::string store;                      // "memory", "directory" or "redis"
+  double resume_p50 = 0, resume_p99 = 0;  // seconds of a request for one token of an idle session
+  double tokens_per_second = 0;           // with `busy` sessions that are never idle
+  double written_bytes = 0;               // of one session
+};
+
+// `redis` is an address, or empty: without Redis. Sessions have read `options.prompt` tokens and are asked for
+// `options.tokens`.
+std::vector<StoreFigures> MeasureStores(const server::ServedModel& served, const ServeBenchOptions& options,
+                                        int64_t busy, const std::string& redis);
+
+// Tokens per second of clients against a server at a port of this machine: streams of `options.tokens`.
+LoadFigures MeasurePort(const server::ServedModel& served, const ServeBenchOptions& options, int port,
+                        int64_t clients);
+
+}  // namespace lattice::bench
+
+#endif  // LATTICE_BENCH_SERVE_STORE_FIGURES_H_

@@ -1,0 +1,31 @@
+#include "server/store/directory_key.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+#include "io/file.h"
+
+namespace lattice::server::store {
+
+std::string KeyOfDirectory(const std::filesystem::path& directory, const std::string& random) {
+  const std::filesystem::path path = directory / "key";
+  const std::filesystem::path made = directory / ("key." + random.substr(0, 8));
+  const int file = ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int reason = errno;
+  Check(file >= 0, "[store] cannot write ", made.string(), ": ", SystemReason(reason));
+  const bool written = ::write(file, random.data(), random.size()) == static_cast<ssize_t>(random.size()) &&
+                       ::fsync(file) == 0;
+  ::close(file);
+  // The first of several servers that start at the same time decides.
+  const bool linked = written && (::link(made.c_str(), path.c_str()) == 0 || errno == EEXIST);
+  ::unlink(made.c_str());
+  Check(linked, "[store] cannot write ", path.string());
+  const std::string key = io::ReadFile(path, 4096);
+  Check(key.size() >= 16, "[store] ", path.string(), " is not a key of 16 or more characters");
+  return key;
+}
+
+}  // namespace lattice::server::store
