@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +35,8 @@ struct ReproduceFlags {
   std::string data, out, tasks;
   std::vector<std::string> overrides;
   int jobs = 0;
+  bool workers = false;
+  double lease = 60;
   bool dry_run = false, only_write = false, redraw = false;
 };
 
@@ -68,9 +71,12 @@ class Reproduction {
 
   // Tunes the learning rates first, because the other runs depend on them.
   reproduce::Outcome Run(const std::function<bool()>& stop) const {
-    const reproduce::RunnerOptions how{Jobs(), stop, [&](const std::string& line) {
-                                         std::cerr << experiment_.name << " " << line << std::endl;
-                                       }};
+    std::optional<reproduce::Claims> claims;
+    if (options_.workers) claims.emplace(store_.options().out / "claims", options_.lease);
+    const auto report = [&](const std::string& line) {
+      std::cerr << experiment_.name << " " << line << std::endl;
+    };
+    const reproduce::RunnerOptions how{Jobs(), stop, report, claims ? &*claims : nullptr};
     if (experiment_.pieces > 0) {
       reproduce::MakeTokenizer(store_.options().out, store_.options().corpus, experiment_.pieces);
     }
@@ -179,7 +185,8 @@ int Reproduce(ReproduceFlags options) {
     }
     reproduce::Outcome outcome = reproduce::Outcome::kDone;
     if (!options.only_write) {
-      const io::DirectoryLock lock(options.out, "reproducing");
+      std::optional<io::DirectoryLock> lock;
+      if (!options.workers) lock.emplace(options.out, "reproducing");
       const StopSignal stop;
       outcome = reproduction.Run([&] { return stop.requested(); });
     }
@@ -213,6 +220,14 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--jobs", options->jobs, "processes at a time; default: the experiment's, or one a core")
       ->check(CLI::Range(1, 4096));
+  command->add_flag(
+      "--workers", options->workers,
+      "this command runs on several machines that share OUT: each takes runs that no other has");
+  command
+      ->add_option("--lease", options->lease,
+                   "with --workers: seconds after which the runs of a silent machine are taken over")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0));
   command->add_option("--set", options->overrides, "section.key=value for every run; may be repeated");
   command->add_option("--tasks-dir", options->tasks, "zero-shot: directory with the tasks' jsonl files");
   command->add_flag("--dry-run", options->dry_run, "print the plan and how long it will take; run nothing");

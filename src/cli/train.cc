@@ -1,13 +1,17 @@
 // `lattice train`: resolves configuration, run directory and checkpoint to resume from, then trains.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/next_steps.h"
+#include "cli/ranks.h"
+#include "dist/local_ranks.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "runs/run_directory.h"
@@ -31,6 +35,7 @@ struct TrainFlags {
   std::string init;
   std::string device = "cpu";
   int threads = 0;
+  RankFlags ranks;
 };
 
 bool Exists(const std::string& path) { return !path.empty() && fs::exists(path); }
@@ -93,6 +98,12 @@ std::vector<fs::path> ResumeFrom(const TrainFlags& options, const fs::path& run)
   return runs::ResumeCandidates(from);
 }
 
+// Threads of each of the ranks that this process starts.
+int ThreadsPerRank(const TrainFlags& options) {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return options.threads > 0 ? options.threads : std::max(1, cores / options.ranks.ranks);
+}
+
 int Train(const TrainFlags& options) {
   if (options.device != "cpu") {
     throw UsageError(StrCat("--device ", options.device,
@@ -104,6 +115,8 @@ int Train(const TrainFlags& options) {
   }
   if (!options.init.empty() && !options.resume.empty())
     throw UsageError("--init starts a new run and --resume goes on with one; pass one of the two");
+  if (options.out.empty() && RanksTogether(options.ranks))
+    throw UsageError("ranks that train together need --out RUN, the directory that they share");
   train::TrainRequest request;
   request.config = ReadConfig(options);
   if (!options.init.empty()) request.init = runs::FindCheckpoint(options.init);
@@ -114,9 +127,13 @@ int Train(const TrainFlags& options) {
   request.complete_is_fine = options.resume == "auto";
   request.threads = options.threads;
   request.resume_command =
-      StrCat(Launcher(), " train --out ", ShellWord(request.run.string()), " --resume latest");
+      StrCat(Launcher(), " train --out ", ShellWord(request.run.string()), " --resume latest",
+             options.ranks.ranks > 1 ? StrCat(" --ranks ", options.ranks.ranks) : "");
+  if (StartsRanks(options.ranks)) return dist::RunRanks(options.ranks.ranks, ThreadsPerRank(options));
+  const std::unique_ptr<dist::Group> group = JoinRanks(options.ranks);
+  request.group = group.get();
   const train::TrainResult result = train::Train(request);
-  if (result.stopped) return 0;
+  if (result.stopped || (group != nullptr && !group->root())) return 0;
   if (result.held_out == 0)
     std::cout << "warning: no text was held out, so there is no validation loss (--valid TEXT)\n";
   std::cout << "\nNext:\n" << NextSteps(request.run, kExamplePrompt);
@@ -147,6 +164,7 @@ void AddTrain(CLI::App& app, Chosen& chosen) {
   command->add_option("--device", options->device, "cpu, the only one so far (docs/gpu.md)");
   command->add_option("--threads", options->threads, "threads; default: all cores")
       ->check(CLI::Range(1, 4096));
+  AddRankOptions(*command, options->ranks);
   command->footer(
       StrCat("Examples:\n"
              "  ./lattice train --data book.txt\n"

@@ -12,7 +12,10 @@ constexpr size_t kDepth = 2;
 
 }  // namespace
 
-Prefetch::Prefetch(const Batches& batches) : batches_(batches), thread_([this] { Loop(); }) {}
+Prefetch::Prefetch(const Batches& batches) : Prefetch(batches, 0, batches.rows()) {}
+
+Prefetch::Prefetch(const Batches& batches, int64_t first, int64_t count)
+    : batches_(batches), first_(first), count_(count), thread_([this] { Loop(); }) {}
 
 Prefetch::~Prefetch() {
   {
@@ -56,8 +59,8 @@ void Prefetch::Loop() {
     const int64_t turn = generation_;
     lock.unlock();
     try {
-      batch.tokens.resize(static_cast<size_t>(batches_.rows() * (batches_.seq_len() + 1)));
-      batches_.Read(batch.step, 0, batches_.rows(), batch.tokens);
+      batch.tokens.resize(static_cast<size_t>(count_ * (batches_.seq_len() + 1)));
+      batches_.Read(batch.step, first_, count_, batch.tokens);
     } catch (...) {
       batch.error = std::current_exception();
     }

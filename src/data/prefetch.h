@@ -17,12 +17,14 @@ namespace lattice::data {
 // Used by one thread. The batches must outlive the object.
 class Prefetch {
  public:
+  // Of every step, `count` rows from `first` on are read; by default all.
   explicit Prefetch(const Batches& batches);
+  Prefetch(const Batches& batches, int64_t first, int64_t count);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  // All rows of `step` as Batches::Read writes them, [rows, seq_len + 1]. Consecutive steps are prefetched;
+  // The rows of `step` as Batches::Read writes them, [rows, seq_len + 1]. Consecutive steps are prefetched;
   // any other step is read on demand. Throws Error when reading fails.
   std::vector<int64_t> Take(int64_t step);
 
@@ -38,6 +40,7 @@ class Prefetch {
   void Loop();
 
   const Batches& batches_;
+  const int64_t first_, count_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Ready> ready_;

@@ -26,12 +26,17 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPoll = std::chrono::milliseconds(50);
 // Occurs in the errors of the trainer and of mqar about a loss that is not finite.
 constexpr std::string_view kNotFinite = "not finite";
+// Occurs in the error of a run whose directory is still locked by a process that has lost its claim.
+constexpr std::string_view kLocked = "another process is ";
+// Between two looks at runs that others hold.
+constexpr auto kOthers = std::chrono::milliseconds(500);
 
 struct Child {
   const Run* run = nullptr;
   std::vector<Command> commands;
   size_t next = 0;  // index of the command after the running one
   pid_t pid = -1;
+  bool lost = false;  // another process has taken the run over
   Clock::time_point began = Clock::now();
 };
 
@@ -80,14 +85,19 @@ class Runner {
     for (const Run& run : runs) {
       if (!store.IsDone(run)) todo_.push_back(&run);
     }
+    count_ = todo_.size();
   }
 
   Outcome Work() {
     while (!stopping_ || !children_.empty()) {
       if (!stopping_ && options_.stop()) Stop();
-      while (!stopping_ && next_ < todo_.size() && children_.size() < static_cast<size_t>(options_.jobs))
-        Launch();
-      if (children_.empty()) break;
+      if (options_.claims != nullptr) DropLostRuns();
+      while (!stopping_ && children_.size() < static_cast<size_t>(options_.jobs)) {
+        const Run* run = NextRun();
+        if (run == nullptr) break;
+        Launch(*run);
+      }
+      if (children_.empty() && todo_.empty()) break;
       ReapChildren();
       std::this_thread::sleep_for(kPoll);
     }
@@ -96,8 +106,44 @@ class Runner {
   }
 
  private:
-  void Launch() {
-    const Run& run = *todo_[next_++];
+  // Takes the first run that this process may make off the list; null: there is none now.
+  const Run* NextRun() {
+    if (options_.claims == nullptr) {
+      if (todo_.empty()) return nullptr;
+      return TakeOff(todo_.begin());
+    }
+    if (Clock::now() < next_look_) return nullptr;
+    for (auto at = todo_.begin(); at != todo_.end();) {
+      const std::string& id = (*at)->id;
+      const bool held = !store_.IsDone(**at) && options_.claims->Take(id);
+      // Between the first look and the claim, another may have finished it.
+      if (held && !store_.IsDone(**at)) return TakeOff(at);
+      options_.claims->Release(id);
+      at = store_.IsDone(**at) ? todo_.erase(at) : at + 1;
+    }
+    next_look_ = Clock::now() + kOthers;
+    return nullptr;
+  }
+
+  const Run* TakeOff(std::vector<const Run*>::iterator at) {
+    const Run* run = *at;
+    todo_.erase(at);
+    return run;
+  }
+
+  // Ends the children whose runs others have taken over: this machine was away for longer than a lease.
+  void DropLostRuns() {
+    for (const std::string& id : options_.claims->Renew()) {
+      for (Child& child : children_) {
+        if (child.run->id != id) continue;
+        options_.report(StrCat(id, " was taken over by another process"));
+        child.lost = true;
+        ::kill(child.pid, SIGKILL);
+      }
+    }
+  }
+
+  void Launch(const Run& run) {
     Child child{&run, store_.Commands(run)};
     StartNext(child);
     children_.push_back(std::move(child));
@@ -109,6 +155,7 @@ class Runner {
 
   void Stop() {
     stopping_ = true;
+    todo_.clear();
     for (const Child& child : children_) ::kill(child.pid, SIGTERM);
   }
 
@@ -116,13 +163,15 @@ class Runner {
     std::erase_if(children_, [&](Child& child) {
       int status = 0;
       if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
-      if (stopping_) return true;
+      if (child.lost) todo_.push_back(child.run);
+      if (stopping_ || child.lost) return true;
       const bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
       if (ok && child.next < child.commands.size()) {
         StartNext(child);
         return false;
       }
       End(child, ok);
+      if (options_.claims != nullptr) options_.claims->Release(child.run->id);
       return true;
     });
   }
@@ -131,9 +180,14 @@ class Runner {
     const Run& run = *child.run;
     const std::string message = ok ? "" : io::ReadFile(ErrorFile(store_, run));
     const bool diverged = message.find(kNotFinite) != std::string::npos;
+    if (options_.claims != nullptr && message.find(kLocked) != std::string::npos) {
+      todo_.push_back(&run);
+      next_look_ = Clock::now() + kOthers;
+      return;
+    }
     ++ended_;
     const double seconds = std::chrono::duration<double>(Clock::now() - child.began).count();
-    const std::string place = StrCat("[", ended_, "/", todo_.size(), "] ", run.id);
+    const std::string place = StrCat("[", ended_, "/", count_, "] ", run.id);
     if (!ok && !diverged) {
       failed_ = true;
       options_.report(StrCat(place, " failed: ", message, "  ", store_.ShownCommand(run)));
@@ -153,7 +207,8 @@ class Runner {
   const RunnerOptions& options_;
   std::vector<const Run*> todo_;
   std::vector<Child> children_;
-  size_t next_ = 0, ended_ = 0;
+  Clock::time_point next_look_ = {};
+  size_t count_ = 0, ended_ = 0;
   bool stopping_ = false, failed_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reproduce/claims.h"
 #include "reproduce/run_store.h"
 
 namespace lattice::reproduce {
@@ -16,9 +17,11 @@ struct RunnerOptions {
   int jobs = 1;
   std::function<bool()> stop;                      // polled several times a second
   std::function<void(const std::string&)> report;  // a line of progress
+  // Other processes make runs of the same list: each is made by the one that holds its claim.
+  Claims* claims = nullptr;
 };
 
-// Executes all runs that are not done. When `stop` returns true, the children get SIGTERM, save and end, and
+// Executes all runs that are not done; with claims, waits for those that others make. When `stop` returns true, the children get SIGTERM, save and end, and
 // the same call resumes them later; they also end when this process dies. A run whose loss became not finite
 // counts as done and diverged. Any other failure is reported, the other runs continue, and the outcome is
 // kFailed.

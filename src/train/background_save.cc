@@ -29,8 +29,12 @@ void BlockSignals() {
 
 }  // namespace
 
-BackgroundSave::BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every)
-    : run_(std::move(run)), keep_last_(keep_last), keep_every_(keep_every), thread_([this] { Loop(); }) {}
+BackgroundSave::BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every,
+                               dist::Group* group)
+    : run_(std::move(run)), keep_last_(keep_last), keep_every_(keep_every) {
+  if (group != nullptr) exchange_.emplace(*group);
+  thread_ = std::thread([this] { Loop(); });
+}
 
 BackgroundSave::~BackgroundSave() {
   {
@@ -70,12 +74,12 @@ bool BackgroundSave::Wait(double seconds) {
   return true;
 }
 
-SaveOutcome BackgroundSave::Write() const {
+SaveOutcome BackgroundSave::Write() {
   SaveOutcome outcome;
   outcome.step = snapshot_.trainer.step;
   try {
-    outcome.checkpoint = SaveCheckpoint(run_, snapshot_);
-    PruneCheckpoints(run_, keep_last_, keep_every_);
+    outcome.checkpoint = SaveCheckpoint(run_, snapshot_, exchange_ ? &*exchange_ : nullptr);
+    if (snapshot_.shard.rank == 0) PruneCheckpoints(run_, keep_last_, keep_every_);
   } catch (const std::exception& error) {
     outcome.error = error.what();
   }

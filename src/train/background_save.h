@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "train/checkpoint.h"
+#include "train/save_exchange.h"
 
 namespace lattice::train {
 
@@ -26,7 +27,9 @@ struct SaveOutcome {
 // at the first save and reused by the next ones.
 class BackgroundSave {
  public:
-  BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every);
+  // With a group every rank writes its shard of the same checkpoints.
+  BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every,
+                 dist::Group* group = nullptr);
   // Waits for a save in progress.
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
@@ -45,10 +48,11 @@ class BackgroundSave {
 
  private:
   void Loop();
-  SaveOutcome Write() const;
+  SaveOutcome Write();
 
   const std::filesystem::path run_;
   const int64_t keep_last_, keep_every_;
+  std::optional<SaveExchange> exchange_;  // used by the writer
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool busy_ = false;

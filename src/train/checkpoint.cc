@@ -6,6 +6,9 @@
 #include <c10/core/GradMode.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
 #include <system_error>
 
 #include "base/error.h"
@@ -14,6 +17,7 @@
 #include "model/checkpoint.h"
 #include "model/keys.h"
 #include "runs/run_directory.h"
+#include "train/save_exchange.h"
 #include "train/saved_states.h"
 #include "train/trainer_state.h"
 
@@ -22,8 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
-constexpr std::string_view kStatesFile = "states.safetensors";
+constexpr std::string_view kOptimizer = "optimizer";
+constexpr std::string_view kStates = "states";
+constexpr std::string_view kEnding = ".safetensors";
 constexpr std::string_view kTemporary = ".saving-";
 
 // Copies `from` into `to`, reusing tensors of the same name and shape.
@@ -46,7 +51,37 @@ NamedTensors WeightsOf(const nn::LanguageModel& model) {
   return tensors;
 }
 
-void WriteFiles(const fs::path& directory, const Snapshot& snapshot) {
+// optimizer.safetensors, or optimizer-00001-of-00004.safetensors.
+std::string ShardName(std::string_view stem, const Shard& shard) {
+  if (shard.ranks == 1) return StrCat(stem, kEnding);
+  std::ostringstream name;
+  name << stem << std::setfill('0') << '-' << std::setw(5) << shard.rank + 1 << "-of-" << std::setw(5)
+       << shard.ranks << kEnding;
+  return name.str();
+}
+
+// The files of all shards in a checkpoint, in order.
+std::vector<fs::path> ShardsOf(const fs::path& checkpoint, std::string_view stem) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(checkpoint)) {
+    const std::string name = entry.path().filename().string();
+    if (name == ShardName(stem, {}) || (name.starts_with(StrCat(stem, "-")) && name.ends_with(kEnding)))
+      found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void WriteShard(const fs::path& directory, const Snapshot& snapshot, Checksums& checksums) {
+  const auto write = [&](std::string_view stem, const NamedTensors& tensors) {
+    const std::string name = ShardName(stem, snapshot.shard);
+    checksums[name] = WriteTensors(directory / name, tensors, {});
+  };
+  write(kOptimizer, snapshot.moments);
+  if (!snapshot.states.empty()) write(kStates, snapshot.states);
+}
+
+void WriteFiles(const fs::path& directory, const Snapshot& snapshot, SaveExchange* exchange) {
   io::WriteFileAtomic(directory / model::kConfigFile, model::ModelToJson(snapshot.config));
   text::SaveTokenizer(*snapshot.tokenizer, directory);
   Checksums checksums;
@@ -54,12 +89,10 @@ void WriteFiles(const fs::path& directory, const Snapshot& snapshot) {
     checksums[entry.path().filename().string()] = io::FileChecksum(entry.path());
   }
   // The checksums of the large files are computed while writing, so that they need not be read again.
-  const auto write = [&](std::string_view name, const NamedTensors& tensors, const io::Metadata& metadata) {
-    checksums[std::string(name)] = WriteTensors(directory / name, tensors, metadata);
-  };
-  write(model::kWeightsFile, snapshot.weights, {{"format", "pt"}});
-  write(kOptimizerFile, snapshot.moments, {});
-  if (!snapshot.states.empty()) write(kStatesFile, snapshot.states, {});
+  checksums[std::string(model::kWeightsFile)] =
+      WriteTensors(directory / model::kWeightsFile, snapshot.weights, {{"format", "pt"}});
+  WriteShard(directory, snapshot, checksums);
+  if (exchange != nullptr) checksums.merge(exchange->Collect(directory));
   WriteTrainerState(directory, snapshot.trainer, checksums);
   io::SyncDirectory(directory);
 }
@@ -88,19 +121,23 @@ void Snapshot::Take(const CheckpointParts& parts) {
   config = parts.model.config();
   tokenizer = &parts.tokenizer;
   trainer = parts.trainer;
-  CopyInto(weights, WeightsOf(parts.model));
+  shard = parts.shard;
+  if (shard.rank == 0) CopyInto(weights, WeightsOf(parts.model));
   CopyInto(moments, parts.optimizer.Moments());
-  CopyInto(states, StateTensors(parts.states));
+  CopyInto(states, StateTensors(parts.states, shard.first_micro));
 }
 
-fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot) {
+namespace {
+
+fs::path WriteCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExchange* exchange) {
   const fs::path checkpoints = run / runs::kCheckpoints;
   const std::string name = StrCat("step-", snapshot.trainer.step);
   const fs::path temporary = checkpoints / StrCat(kTemporary, name, "-", ::getpid());
   io::RemoveTree(temporary);
   try {
     io::MakeDirectories(temporary);
-    WriteFiles(temporary, snapshot);
+    if (exchange != nullptr) exchange->Open(temporary);
+    WriteFiles(temporary, snapshot, exchange);
     Publish(temporary, checkpoints / name);
     io::ReplaceLink(checkpoints / runs::kLatest, name);
   } catch (const fs::filesystem_error& error) {
@@ -111,6 +148,36 @@ fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot) {
     throw;
   }
   return checkpoints / name;
+}
+
+// The part of a rank other than 0.
+fs::path DeliverShard(const Snapshot& snapshot, SaveExchange& exchange) {
+  const fs::path directory = exchange.Directory();
+  try {
+    Checksums checksums;
+    WriteShard(directory, snapshot, checksums);
+    io::SyncDirectory(directory);
+    exchange.Deliver(checksums);
+  } catch (const Error& error) {
+    exchange.Refuse(error.what());
+  }
+  return exchange.Result();
+}
+
+}  // namespace
+
+fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExchange* exchange) {
+  if (exchange == nullptr) return WriteCheckpoint(run, snapshot, nullptr);
+  exchange->Begin();
+  if (snapshot.shard.rank != 0) return DeliverShard(snapshot, *exchange);
+  try {
+    fs::path checkpoint = WriteCheckpoint(run, snapshot, exchange);
+    exchange->Close(checkpoint);
+    return checkpoint;
+  } catch (const std::exception& error) {
+    exchange->Fail(error.what());
+    throw;
+  }
 }
 
 void PruneCheckpoints(const fs::path& run, int64_t keep_last, int64_t keep_every) {
@@ -147,9 +214,8 @@ void LoadCheckpoint(const fs::path& checkpoint, const TrainerState& trainer, nn:
                     AdamW& optimizer, std::vector<nn::States>& states) {
   CheckSameModel(checkpoint, model.config());
   model.LoadWeights(checkpoint / model::kWeightsFile);
-  optimizer.Load(checkpoint / kOptimizerFile, trainer.updates);
-  states.clear();
-  if (fs::is_regular_file(checkpoint / kStatesFile)) states = LoadStates(checkpoint / kStatesFile);
+  optimizer.Load(ShardsOf(checkpoint, kOptimizer), trainer.updates);
+  states = LoadStates(ShardsOf(checkpoint, kStates));
 }
 
 }  // namespace lattice::train

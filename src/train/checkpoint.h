@@ -2,7 +2,9 @@
 //
 // step-N/ holds the model: config.json, model.safetensors and the tokenizer's files (model/checkpoint.h,
 // text/tokenizer.h). For resuming it also holds trainer.json (TrainerState, the checksums of all other files,
-// and its own), optimizer.safetensors, and states.safetensors if states are carried over segments.
+// and its own), optimizer.safetensors, and states.safetensors if states are carried over segments. Of n ranks
+// that train together, rank r writes its part of the last two as optimizer-<r+1>-of-<n>.safetensors and
+// states-<r+1>-of-<n>.safetensors; any number of ranks can go on from them.
 #ifndef LATTICE_TRAIN_CHECKPOINT_H_
 #define LATTICE_TRAIN_CHECKPOINT_H_
 
@@ -19,6 +21,8 @@
 #include "train/tensor_file.h"
 
 namespace lattice::train {
+
+class SaveExchange;
 
 // The part of the training state that is not tensors. Data order and learning rate are functions of the step,
 // and random numbers are counter-based, so none of them has a state to save.
@@ -37,6 +41,13 @@ struct TrainerState {
   std::string data;  // fingerprint of the training tokens
 };
 
+// The place of a process among those that save together.
+struct Shard {
+  int rank = 0;
+  int ranks = 1;
+  int64_t first_micro = 0;  // number of its first micro-batch in the step
+};
+
 // References to everything that a checkpoint holds; `states` has one entry per micro-batch, or none.
 struct CheckpointParts {
   const nn::LanguageModel& model;
@@ -44,6 +55,7 @@ struct CheckpointParts {
   const text::Tokenizer& tokenizer;
   const std::vector<nn::States>& states;
   TrainerState trainer;
+  Shard shard = {};
 };
 
 // A copy of the parts, so that training can continue while they are written. The tokenizer must outlive it.
@@ -55,19 +67,23 @@ struct Snapshot {
   NamedTensors weights, moments, states;
   const text::Tokenizer* tokenizer = nullptr;
   TrainerState trainer;
+  Shard shard;
 };
 
 // Writes RUN/checkpoints/step-N: writes and syncs a temporary directory, renames it, then points `latest` to
 // it by another rename. An existing step-N is replaced. Throws Error when anything fails; older checkpoints
-// stay intact.
-std::filesystem::path SaveCheckpoint(const std::filesystem::path& run, const Snapshot& snapshot);
+// stay intact. With `exchange` all ranks call this: each writes its shard, rank 0 the rest, and the checkpoint
+// gets its name when all of them are on disk. If one fails, all throw.
+std::filesystem::path SaveCheckpoint(const std::filesystem::path& run, const Snapshot& snapshot,
+                                     SaveExchange* exchange = nullptr);
 
 // Removes all checkpoints but the newest `keep_last` and those at multiples of `keep_every` (0: none), and
 // the temporary directories that interrupted saves have left.
 void PruneCheckpoints(const std::filesystem::path& run, int64_t keep_last, int64_t keep_every);
 
-// Reads trainer.json and checks the checksums of all files. Throws Error when one is missing or damaged.
-TrainerState ReadTrainerState(const std::filesystem::path& checkpoint);
+// Reads trainer.json and, with `verify`, checks the checksums of all files. Throws Error when one is missing
+// or damaged.
+TrainerState ReadTrainerState(const std::filesystem::path& checkpoint, bool verify = true);
 
 // Loads model, optimizer and states from a checkpoint whose TrainerState has been read. Throws Error when
 // they do not fit, for instance because the checkpoint has another architecture.

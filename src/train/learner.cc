@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "dist/group.h"
 #include "kernels/registry.h"
 #include "model/checkpoint.h"
 #include "train/precision.h"
@@ -32,14 +33,37 @@ void CheckOptions(const model::Config& config) {
         "[config] train.carry_state needs a recurrent mixer: the transformer's cache would grow without end");
 }
 
-model::Config Resolve(model::Config config, const text::Tokenizer& tokenizer) {
+int64_t RanksOf(const dist::Group* group) { return group == nullptr ? 1 : group->size(); }
+
+// The smallest choice of any rank, so that all have the same.
+int64_t AgreedMicroBatch(const model::Config& config, dist::Group* group) {
+  if (group == nullptr) return ChooseMicroBatch(config);
+  const int64_t own = ChooseMicroBatch(config, group->size(), group->size_on_this_host());
+  return -static_cast<int64_t>(group->Max(-static_cast<double>(own)));
+}
+
+// Rank 0 tokenises the text; the others find it in the cache.
+data::PreparedData PrepareData(const model::DataConfig& config, const text::Tokenizer& tokenizer,
+                               const std::filesystem::path& cache, const data::Notes& notes,
+                               dist::Group* group) {
+  if (group != nullptr && !group->root()) group->Await("data is prepared");
+  data::PreparedData data = data::Prepare(config, tokenizer, cache, notes);
+  if (group != nullptr && group->root()) group->Post("data is prepared", "yes");
+  return data;
+}
+
+model::Config Resolve(model::Config config, const text::Tokenizer& tokenizer, dist::Group* group) {
   CheckOptions(config);
+  const int64_t rows = config.train.batch_tokens / config.train.seq_len;
+  Check(rows % RanksOf(group) == 0, "[dist] a step has ", rows,
+        " sequences (train.batch_tokens / train.seq_len), which cannot be divided among ", RanksOf(group),
+        " ranks; set train.batch_tokens to a multiple of ", RanksOf(group) * config.train.seq_len);
   if (config.model.vocab_size == 0) config.model.vocab_size = tokenizer.vocab_size();
   Check(config.model.vocab_size >= tokenizer.vocab_size(), "[config] model.vocab_size is ",
         config.model.vocab_size, " but the tokenizer has ", tokenizer.vocab_size(),
         " ids; set model.vocab_size=0 to take the tokenizer's");
   config.train.precision = ResolvePrecision(config.train.precision);
-  if (config.train.micro_batch == 0) config.train.micro_batch = ChooseMicroBatch(config);
+  if (config.train.micro_batch == 0) config.train.micro_batch = AgreedMicroBatch(config, group);
   return config;
 }
 
@@ -53,16 +77,23 @@ data::BatchOptions BatchesOf(const model::Config& config, int64_t rows) {
 
 }  // namespace
 
-Learner::Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes)
-    : tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
-      config_(Resolve(config, *tokenizer_)),
-      data_(data::Prepare(config_.data, *tokenizer_, cache, notes)),
+Learner::Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
+                 dist::Group* group)
+    : group_(group),
+      tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
+      config_(Resolve(config, *tokenizer_, group)),
+      data_(PrepareData(config_.data, *tokenizer_, cache, notes, group)),
       token_bytes_(*tokenizer_),
       rows_(config_.train.batch_tokens / config_.train.seq_len),
+      own_rows_(rows_ / RanksOf(group)),
+      first_row_(group == nullptr ? 0 : group->rank() * own_rows_),
       batches_(data_.train, BatchesOf(config_, rows_)),
-      prefetch_(batches_),
+      prefetch_(batches_, first_row_, own_rows_),
       model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
-      optimizer_(model_, config_.train) {
+      flat_(group == nullptr ? nullptr : std::make_unique<FlatWeights>(model_, *group)),
+      optimizer_(model_, config_.train,
+                 flat_ ? flat_->shares().PiecesOf(group->rank()) : WholeParameters(model_.parameters())),
+      buckets_(group == nullptr ? nullptr : std::make_unique<GradientBuckets>(model_, *group)) {
   model_.SetBf16(config_.train.precision == model::Precision::kBf16);
   state_.precision = config_.train.precision == model::Precision::kBf16 ? "bf16" : "fp32";
   state_.threads = at::get_num_threads();
@@ -79,8 +110,10 @@ void Learner::StartFrom(const std::filesystem::path& checkpoint) {
 }
 
 void Learner::Resume(const std::filesystem::path& checkpoint) {
-  const TrainerState saved = ReadTrainerState(checkpoint);
+  const TrainerState saved = ReadTrainerState(checkpoint, group_ == nullptr || group_->root());
   LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_);
+  states_ =
+      SplitStates(states_, rows_, first_row_, own_rows_, std::min(config_.train.micro_batch, own_rows_));
   const TrainerState own = state_;
   state_ = saved;
   state_.precision = own.precision;
@@ -98,20 +131,28 @@ void Learner::RollBack(const std::filesystem::path& checkpoint) {
   state_.elapsed = elapsed;
 }
 
+Shard Learner::OwnShard() const {
+  if (group_ == nullptr) return {};
+  const auto first = group_->rank() * static_cast<int64_t>(states_.size());
+  return {.rank = group_->rank(), .ranks = group_->size(), .first_micro = first};
+}
+
 double Learner::Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted,
-                         nn::States* states) {
+                         nn::States* states, bool last) {
   const at::Tensor hidden = model_.Forward(inputs, states, config_.train.recompute);
   const at::Tensor loss =
       model_.Loss(hidden, targets) * (static_cast<double>(counted) / static_cast<double>(tokens_per_step()));
+  if (last && buckets_) buckets_->Arm();
   loss.backward();
   return loss.item<double>();
 }
 
-double Learner::Documents(std::span<const int64_t> ids) {
+double Learner::Documents(std::span<const int64_t> ids, bool last) {
   const int64_t length = config_.train.seq_len;
   const auto most = static_cast<int64_t>(ids.size());
   double loss = 0;
-  for (const auto& group : GroupSegments(DocumentSegments(ids, length, tokenizer_->special().eot), most)) {
+  const auto groups = GroupSegments(DocumentSegments(ids, length, tokenizer_->special().eot), most);
+  for (const auto& group : groups) {
     const auto rows = static_cast<int64_t>(group.size());
     at::Tensor inputs = at::zeros({rows, group.front().length}, at::kLong);
     at::Tensor targets = at::full({rows, group.front().length}, -1, at::kLong);
@@ -124,12 +165,12 @@ double Learner::Documents(std::span<const int64_t> ids) {
       std::copy(from + 1, from + 1 + segment.length, targets.mutable_data_ptr<int64_t>() + at);
       counted += segment.length;
     }
-    loss += Backward(inputs, targets, counted, nullptr);
+    loss += Backward(inputs, targets, counted, nullptr, last && &group == &groups.back());
   }
   return loss;
 }
 
-double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids) {
+double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids, bool last) {
   const int64_t length = config_.train.seq_len;
   const int64_t count = static_cast<int64_t>(ids.size()) / (length + 1);
   at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
@@ -140,10 +181,10 @@ double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids) {
     if (!row_begins) step_bytes_ += token_bytes_.After(ids[i - 1], ids[i]);
   }
 
-  if (config_.data.reset_state) return Documents(ids);
+  if (config_.data.reset_state) return Documents(ids, last);
   nn::States* states = nullptr;
   if (config_.train.carry_state) states = &states_[static_cast<size_t>(index)];
-  return Backward(tokens.slice(1, 0, length).contiguous(), targets, count * length, states);
+  return Backward(tokens.slice(1, 0, length).contiguous(), targets, count * length, states, last);
 }
 
 void Learner::DecideSkip(StepResult& result) const {
@@ -162,26 +203,37 @@ void Learner::DecideSkip(StepResult& result) const {
   }
 }
 
+void Learner::SumOverRanks(StepResult& result) {
+  if (group_ == nullptr) return;
+  buckets_->Finish();
+  const std::vector<double> sums = group_->Sum({result.loss, static_cast<double>(step_bytes_)});
+  result.loss = sums[0];
+  step_bytes_ = static_cast<int64_t>(sums[1]);
+}
+
 StepResult Learner::Step() {
   const int64_t batch = state_.step + state_.data_offset;
   if (config_.train.carry_state && batches_.StartsAnew(batch)) states_.clear();
-  const int64_t micro = std::min(config_.train.micro_batch, rows_);
-  states_.resize(config_.train.carry_state ? static_cast<size_t>((rows_ + micro - 1) / micro) : 0);
+  const int64_t micro = std::min(config_.train.micro_batch, own_rows_);
+  states_.resize(config_.train.carry_state ? static_cast<size_t>((own_rows_ + micro - 1) / micro) : 0);
   StepResult result;
   step_bytes_ = 0;
   const std::vector<int64_t> tokens = prefetch_.Take(batch);
   const auto width = static_cast<size_t>(config_.train.seq_len) + 1;
-  for (int64_t first = 0; first < rows_; first += micro) {
-    const auto count = static_cast<size_t>(std::min(micro, rows_ - first));
+  for (int64_t first = 0; first < own_rows_; first += micro) {
+    const auto count = static_cast<size_t>(std::min(micro, own_rows_ - first));
     result.loss += MicroBatch(first / micro,
-                              std::span(tokens).subspan(static_cast<size_t>(first) * width, count * width));
+                              std::span(tokens).subspan(static_cast<size_t>(first) * width, count * width),
+                              first + micro >= own_rows_);
   }
+  SumOverRanks(result);
   result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
   result.lr = LearningRate(config_.train, state_.step);
   result.grad_norm = optimizer_.GradientNorm();
   DecideSkip(result);
   if (result.skipped.empty()) {
     optimizer_.Step(result.lr, result.grad_norm);
+    if (flat_) flat_->Gather();
     state_.skipped_in_a_row = 0;
     state_.losses.Observe(result.loss);
   } else {

@@ -18,6 +18,8 @@
 #include "text/tokenizer.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/flat_weights.h"
+#include "train/gradient_buckets.h"
 #include "train/memory_figures.h"
 #include "train/optimizer.h"
 
@@ -36,8 +38,10 @@ struct StepResult {
 class Learner {
  public:
   // Opens tokenizer and data, resolves what the configuration leaves open (vocabulary, micro-batch,
-  // precision), and makes the model. `notes` is called with messages for the user. Throws Error.
-  Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes);
+  // precision), and makes the model. `notes` is called with messages for the user. With a group, which must
+  // outlive the object, every step is divided among its ranks. Throws Error.
+  Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
+          dist::Group* group = nullptr);
 
   const model::Config& config() const { return config_; }
   const data::PreparedData& data() const { return data_; }
@@ -67,7 +71,11 @@ class Learner {
   MemoryFigures MeasureMemory() const;
 
   // The parts of a checkpoint of the current state.
-  CheckpointParts Parts() const { return {model_, optimizer_, *tokenizer_, states_, state_}; }
+  CheckpointParts Parts() const { return {model_, optimizer_, *tokenizer_, states_, state_, OwnShard()}; }
+
+  // Bytes of the moments that this rank holds, and the seconds that its steps have waited for sums over ranks.
+  int64_t MomentBytes() const { return optimizer_.MomentBytes(); }
+  double CommunicationWait() const { return buckets_ ? buckets_->waited() : 0; }
 
   // Seconds that steps have spent waiting for data.
   double DataWait() const { return prefetch_.waited(); }
@@ -76,23 +84,32 @@ class Learner {
 
  private:
   // Forward and backward of one micro-batch. Returns its loss, weighted by its fraction of the step's tokens.
-  double MicroBatch(int64_t index, std::span<const int64_t> tokens);
+  // Ranks exchange gradients in the last backward pass of a step.
+  double MicroBatch(int64_t index, std::span<const int64_t> tokens, bool last);
   // The same with every document starting from the initial state.
-  double Documents(std::span<const int64_t> tokens);
-  double Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted, nn::States* states);
+  double Documents(std::span<const int64_t> tokens, bool last);
+  double Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted, nn::States* states,
+                  bool last);
+  // Adds up what the ranks have computed of a step.
+  void SumOverRanks(StepResult& result);
+  Shard OwnShard() const;
   // Sets result.skipped when the update must not be applied.
   void DecideSkip(StepResult& result) const;
 
+  dist::Group* group_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   model::Config config_;
   data::PreparedData data_;
   data::TokenBytes token_bytes_;
-  int64_t rows_;
+  int64_t rows_;  // of a step, over all ranks; this one computes own_rows_ of them, from first_row_ on
+  int64_t own_rows_, first_row_;
   data::Batches batches_;
   data::Prefetch prefetch_;
   nn::LanguageModel model_;
+  std::unique_ptr<FlatWeights> flat_;  // with a group; before the optimizer, which refers to the parameters
   AdamW optimizer_;
-  std::vector<nn::States> states_;  // per micro-batch, when states are carried
+  std::unique_ptr<GradientBuckets> buckets_;  // with a group
+  std::vector<nn::States> states_;            // per micro-batch, when states are carried
   TrainerState state_;
   int64_t step_bytes_ = 0;  // bytes of text of the current step's targets
 };

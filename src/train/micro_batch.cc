@@ -32,11 +32,11 @@ int64_t ActivationBytes(const model::ModelConfig& config) {
 
 }  // namespace
 
-int64_t ChooseMicroBatch(const model::Config& config) {
-  const int64_t rows = std::max<int64_t>(1, config.train.batch_tokens / config.train.seq_len);
+int64_t ChooseMicroBatch(const model::Config& config, int64_t ranks, int64_t on_this_host) {
+  const int64_t rows = std::max<int64_t>(1, config.train.batch_tokens / config.train.seq_len / ranks);
   // Weights, gradients and the two moments of AdamW.
   const int64_t fixed = model::CountParameters(config.model).total * 4 * int64_t{sizeof(float)};
-  const int64_t room = std::max<int64_t>(0, FreeMemory() / 2 - fixed);
+  const int64_t room = std::max<int64_t>(0, FreeMemory() / 2 / on_this_host - fixed);
   const int64_t tokens = std::min(kMostTokens, room / ActivationBytes(config.model));
   int64_t micro = std::clamp<int64_t>(tokens / config.train.seq_len, 1, rows);
   while (rows % micro != 0) --micro;

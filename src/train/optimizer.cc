@@ -7,10 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <map>
+#include <span>
 #include <string>
 
 #include "base/error.h"
+#include "io/safetensors.h"
 
 namespace lattice::train {
 namespace {
@@ -34,26 +38,74 @@ double SumOfSquares(const float* values, int64_t count) {
   return sum;
 }
 
-struct Piece {
+struct Part {
   const float* values;
   int64_t count;
 };
 
+// Before the first element of a piece, in the name of its tensor.
+constexpr char kPiece = '@';
+
+// A moment to be loaded, and how much of it has been found.
+struct Wanted {
+  Piece piece;
+  float* values;
+  int64_t taken;
+
+  // Copies what `view` has of the piece.
+  void Take(const io::TensorView& view, const std::filesystem::path& path) {
+    const size_t at = view.name.find(kPiece);
+    const at::Tensor& whole = piece.parameter->value;
+    int64_t begin = 0;
+    if (at != std::string::npos) {
+      const char* last = view.name.data() + view.name.size();
+      const auto [end, error] = std::from_chars(view.name.data() + at + 1, last, begin);
+      Check(error == std::errc() && end == last && begin >= 0 && begin <= whole.numel(), "[resume] ",
+            path.string(), " has a tensor ", view.name, ", which is no piece of a moment");
+    }
+    const std::span<const float> from = view.As<float>();
+    const auto count = static_cast<int64_t>(from.size());
+    Check(at != std::string::npos ? begin + count <= whole.numel()
+                                  : whole.sizes() == at::IntArrayRef(view.shape),
+          "[resume] ", path.string(), " does not belong to this model: ", view.name, " has another shape");
+    const int64_t first = std::max(begin, piece.begin);
+    const int64_t end = std::min(begin + count, piece.begin + piece.count);
+    if (first >= end) return;
+    std::copy(from.begin() + (first - begin), from.begin() + (end - begin), values + (first - piece.begin));
+    taken += end - first;
+  }
+};
+
 }  // namespace
 
-AdamW::AdamW(const nn::LanguageModel& model, const model::TrainConfig& config) : config_(config) {
+AdamW::AdamW(const nn::LanguageModel& model, const model::TrainConfig& config)
+    : AdamW(model, config, WholeParameters(model.parameters())) {}
+
+AdamW::AdamW(const nn::LanguageModel& model, const model::TrainConfig& config,
+             const std::vector<Piece>& pieces)
+    : config_(config), parameters_(model.parameters()) {
   c10::NoGradGuard no_grad;
-  for (const nn::Parameter& parameter : model.parameters()) {
-    slots_.push_back({&parameter, at::zeros_like(parameter.value), at::zeros_like(parameter.value),
-                      at::zeros({}, at::kFloat)});
+  for (const Piece& piece : pieces) {
+    Slot& slot = slots_.emplace_back(Slot{piece, {}, {}, at::zeros({}, at::kFloat)});
+    slot.exp_avg = at::zeros_like(slot.Of(piece.parameter->value));
+    slot.exp_avg_sq = at::zeros_like(slot.exp_avg);
   }
+}
+
+at::Tensor AdamW::Slot::Of(const at::Tensor& tensor) const {
+  return whole() ? tensor : tensor.view({-1}).narrow(0, piece.begin, piece.count);
+}
+
+std::string AdamW::Slot::Name(const char* moment) const {
+  const std::string name = StrCat(moment, ".", parameter().info.name);
+  return whole() ? name : StrCat(name, kPiece, piece.begin);
 }
 
 double AdamW::GradientNorm() const {
   std::vector<at::Tensor> held;
-  std::vector<Piece> pieces;
-  for (const Slot& slot : slots_) {
-    const at::Tensor& gradient = slot.parameter->value.grad();
+  std::vector<Part> pieces;
+  for (const nn::Parameter& parameter : parameters_) {
+    const at::Tensor& gradient = parameter.value.grad();
     if (!gradient.defined()) continue;
     held.push_back(gradient.contiguous());
     const float* values = held.back().const_data_ptr<float>();
@@ -85,11 +137,11 @@ void AdamW::Step(double lr, double norm) {
 void AdamW::Update(bool decay, double lr, const at::Tensor& scale) {
   std::vector<at::Tensor> values, gradients, exp_avgs, exp_avg_sqs, steps;
   for (Slot& slot : slots_) {
-    const at::Tensor& gradient = slot.parameter->value.grad();
-    if (slot.parameter->info.decay != decay || !gradient.defined()) continue;
+    const at::Tensor& gradient = slot.parameter().value.grad();
+    if (slot.parameter().info.decay != decay || !gradient.defined()) continue;
     slot.step.fill_(static_cast<double>(updates_));
-    values.push_back(slot.parameter->value);
-    gradients.push_back(gradient.contiguous());
+    values.push_back(slot.Of(slot.parameter().value));
+    gradients.push_back(slot.Of(gradient.contiguous()));
     exp_avgs.push_back(slot.exp_avg);
     exp_avg_sqs.push_back(slot.exp_avg_sq);
     steps.push_back(slot.step);
@@ -104,34 +156,45 @@ void AdamW::Update(bool decay, double lr, const at::Tensor& scale) {
 }
 
 void AdamW::ZeroGradients() {
-  for (Slot& slot : slots_) {
-    at::Tensor value = slot.parameter->value;
+  for (const nn::Parameter& parameter : parameters_) {
+    at::Tensor value = parameter.value;
     value.mutable_grad().reset();
   }
+}
+
+int64_t AdamW::MomentBytes() const {
+  int64_t bytes = 0;
+  for (const Slot& slot : slots_) bytes += 2 * static_cast<int64_t>(slot.exp_avg.nbytes());
+  return bytes;
 }
 
 NamedTensors AdamW::Moments() const {
   NamedTensors tensors;
   for (const Slot& slot : slots_) {
-    tensors["exp_avg." + slot.parameter->info.name] = slot.exp_avg;
-    tensors["exp_avg_sq." + slot.parameter->info.name] = slot.exp_avg_sq;
+    tensors[slot.Name("exp_avg")] = slot.exp_avg;
+    tensors[slot.Name("exp_avg_sq")] = slot.exp_avg_sq;
   }
   return tensors;
 }
 
-void AdamW::Load(const std::filesystem::path& path, int64_t updates) {
-  NamedTensors tensors = ReadTensors(path);
+void AdamW::Load(const std::vector<std::filesystem::path>& files, int64_t updates) {
   c10::NoGradGuard no_grad;
-  const auto take = [&](const std::string& name, at::Tensor& into) {
-    const auto found = tensors.find(name);
-    Check(found != tensors.end() && found->second.sizes() == into.sizes(), "[resume] ", path.string(),
-          " does not belong to this model: ", name,
-          found == tensors.end() ? " is missing" : " has another shape");
-    into.copy_(found->second);
-  };
+  std::map<std::string, Wanted> wanted;
   for (Slot& slot : slots_) {
-    take("exp_avg." + slot.parameter->info.name, slot.exp_avg);
-    take("exp_avg_sq." + slot.parameter->info.name, slot.exp_avg_sq);
+    const std::string& name = slot.parameter().info.name;
+    wanted["exp_avg." + name] = {slot.piece, slot.exp_avg.mutable_data_ptr<float>(), 0};
+    wanted["exp_avg_sq." + name] = {slot.piece, slot.exp_avg_sq.mutable_data_ptr<float>(), 0};
+  }
+  for (const std::filesystem::path& path : files) {
+    const io::Safetensors file(path);
+    for (const auto& [name, view] : file.tensors()) {
+      const auto found = wanted.find(name.substr(0, name.find(kPiece)));
+      if (found != wanted.end()) found->second.Take(view, path);
+    }
+  }
+  for (const auto& [name, want] : wanted) {
+    Check(want.taken == want.piece.count, "[resume] ", files.empty() ? "" : files.front().string(),
+          " does not belong to this model: ", name, " is missing, or not all of it is there");
   }
   updates_ = updates;
 }

@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "io/testing.h"
 
@@ -123,6 +125,62 @@ TEST(AdamW, GoesOnFromAFile) {
   const nn::LanguageModel another(wider, 1);
   EXPECT_TRUE(
       io::Says(io::ErrorOf([&] { AdamW(another, {}).Load(dir / "o.safetensors", 1); }), {"does not belong"}));
+}
+
+// Ranks that each update a share, with the whole gradient at hand, make the step of one.
+TEST(AdamW, SharesMakeTheWholeStep) {
+  const nn::LanguageModel whole(SmallModel(), 1), divided(SmallModel(), 1);
+  constexpr int kRanks = 3;
+  const Shares shares(divided.parameters(), kRanks);
+  AdamW alone(whole, {});
+  std::vector<std::unique_ptr<AdamW>> ranks;
+  for (int rank = 0; rank < kRanks; ++rank)
+    ranks.push_back(std::make_unique<AdamW>(divided, model::TrainConfig(), shares.PiecesOf(rank)));
+  for (uint64_t step = 0; step < 3; ++step) {
+    FillGradients(whole, 3 + step, 1);
+    FillGradients(divided, 3 + step, 1);
+    alone.Step(1e-3, 1);
+    for (const auto& rank : ranks) rank->Step(1e-3, 1);
+  }
+  for (size_t i = 0; i < whole.parameters().size(); ++i) {
+    EXPECT_TRUE(at::allclose(whole.parameters()[i].value, divided.parameters()[i].value, 1e-6, 1e-9))
+        << whole.parameters()[i].info.name;
+  }
+  int64_t bytes = 0;
+  for (const auto& rank : ranks) {
+    EXPECT_LE(rank->MomentBytes(), 8 * shares.length());
+    bytes += rank->MomentBytes();
+  }
+  EXPECT_EQ(bytes, alone.MomentBytes()) << "every moment is held once";
+}
+
+TEST(AdamW, MomentsSavedInOneDivisionLoadInAnother) {
+  const io::TestDir dir;
+  const nn::LanguageModel model(SmallModel(), 1);
+  AdamW alone(model, {});
+  FillGradients(model, 5, 1);
+  alone.Step(1e-3, 1);
+  WriteTensors(dir / "whole.safetensors", alone.Moments());
+  const NamedTensors expected = alone.Moments();
+
+  const Shares three(model.parameters(), 3), five(model.parameters(), 5);
+  std::vector<std::filesystem::path> files;
+  for (int rank = 0; rank < 3; ++rank) {
+    AdamW part(model, {}, three.PiecesOf(rank));
+    part.Load(dir / "whole.safetensors", 1);
+    files.push_back(dir / StrCat("part-", rank, ".safetensors"));
+    WriteTensors(files.back(), part.Moments());
+  }
+  AdamW again(model, {});
+  again.Load(files, 1);
+  for (const auto& [name, tensor] : again.Moments())
+    EXPECT_TRUE(at::equal(tensor, expected.at(name))) << name;
+  for (int rank = 0; rank < 5; ++rank) EXPECT_NO_THROW(AdamW(model, {}, five.PiecesOf(rank)).Load(files, 1));
+
+  files.pop_back();
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { again.Load(files, 1); }), {"not all of it is there"}));
+  files = {dir / "part-0.safetensors", dir / "part-0.safetensors", dir / "part-1.safetensors"};
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { again.Load(files, 1); }), {"does not belong"}));
 }
 
 }  // namespace

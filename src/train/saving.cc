@@ -25,11 +25,15 @@ std::chrono::steady_clock::duration Seconds(double seconds) {
 }  // namespace
 
 Saving::Saving(const std::filesystem::path& run, const model::TrainConfig& config,
-               std::function<void(const std::string&)> line, std::function<bool()> give_up)
+               std::function<void(const std::string&)> line, std::function<bool()> give_up,
+               dist::Group* group)
     : config_(config),
+      group_(group),
       line_(std::move(line)),
       give_up_(std::move(give_up)),
-      save_(run, config.keep_last, config.keep_every) {}
+      save_(run, config.keep_last, config.keep_every, group) {}
+
+bool Saving::Anywhere(bool here) const { return group_ == nullptr ? here : group_->Any(here); }
 
 void Saving::SetNewest(const std::filesystem::path& checkpoint, int64_t step) {
   newest_ = checkpoint;
@@ -62,9 +66,9 @@ void Saving::AfterStep(const Learner& learner) {
   const int64_t step = learner.state().step;
   const bool due = config_.save_every > 0 && step % config_.save_every == 0 && step < config_.steps;
   const bool again = failing_ && Clock::now() >= next_attempt_;
-  wanted_ |= due || again;
+  wanted_ = Anywhere(wanted_ || due || again);
   if (!wanted_) return;
-  if (!save_.Wait(due && !slow_ ? kMomentToWait : 0)) {
+  if (Anywhere(!save_.Wait(due && !slow_ ? kMomentToWait : 0))) {
     if (due && !std::exchange(slow_, true)) {
       line_(StrCat("the disk is slow: an earlier checkpoint is still being written at step ", step,
                    "; the next follows as soon as it is done"));
@@ -90,8 +94,9 @@ void Saving::Finish(const Learner& learner) {
     save_.Start(learner.Parts());
     save_.Wait();
     const std::optional<SaveOutcome> outcome = save_.Poll();
-    if (outcome->error.empty()) return SetNewest(outcome->checkpoint, outcome->step);
-    Check(Clock::now() < deadline && !give_up_(), outcome->error, "; the last checkpoint is not saved",
+    if (!Anywhere(!outcome->error.empty())) return SetNewest(outcome->checkpoint, outcome->step);
+    Check(!Anywhere(Clock::now() >= deadline || give_up_()), outcome->error,
+          "; the last checkpoint is not saved",
           newest_.empty() ? "" : StrCat(", the newest is ", newest_.string()));
     if (outcome->error != last_error_) {
       line_(StrCat("cannot save the last checkpoint, trying again for ", DurationText(config_.save_patience),

@@ -17,10 +17,11 @@ namespace lattice::train {
 
 class Saving {
  public:
-  // `line` prints a message for the user. Finish stops retrying when `give_up` returns true. What they refer
+  // With a group all ranks save together, and agree on when. `line` prints a message for the user. Finish stops retrying when `give_up` returns true. What they refer
   // to must outlive the object.
   Saving(const std::filesystem::path& run, const model::TrainConfig& config,
-         std::function<void(const std::string&)> line, std::function<bool()> give_up);
+         std::function<void(const std::string&)> line, std::function<bool()> give_up,
+         dist::Group* group = nullptr);
 
   // Call after every step: starts a save when one is due, and reports how earlier ones ended. If an earlier
   // save is still being written, training waits for it a moment, once; on a disk that is slower than that,
@@ -43,8 +44,11 @@ class Saving {
   using Clock = std::chrono::steady_clock;
   void HandleOutcome();
   void Retry(const SaveOutcome& outcome);
+  // Whether it is so on this rank, or on any.
+  bool Anywhere(bool here) const;
 
   const model::TrainConfig config_;
+  dist::Group* const group_;
   std::function<void(const std::string&)> line_;
   std::function<bool()> give_up_;
   bool wanted_ = false;

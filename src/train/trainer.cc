@@ -8,17 +8,20 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/format.h"
 #include "base/stop_signal.h"
+#include "dist/group.h"
 #include "io/directory_lock.h"
 #include "io/file.h"
 #include "model/tensors.h"
 #include "runs/metrics_log.h"
 #include "runs/report.h"
 #include "runs/run_directory.h"
+#include "train/facts.h"
 #include "train/learner.h"
 #include "train/progress.h"
 #include "train/saving.h"
@@ -60,30 +63,33 @@ class Run {
  public:
   explicit Run(const TrainRequest& request)
       : request_(request),
-        progress_(request.silent ? Progress::Mode::kSilent : Progress::Mode::kAuto),
-        learner_(request.config, CacheOf(request.run),
-                 [this](const std::string& note) { progress_.Line(note); }),
-        lock_(request.run, "training"),
+        progress_(request.silent || !root() ? Progress::Mode::kSilent : Progress::Mode::kAuto),
+        learner_(
+            request.config, CacheOf(request.run), [this](const std::string& note) { progress_.Line(note); },
+            request.group),
         saving_(
             request.run, learner_.config().train, [this](const std::string& line) { progress_.Line(line); },
-            [this] { return !result_.stopped && stop_.requested(); }) {
-    if (!request.checkpoints.empty()) {
+            [this] { return !result_.stopped && stop_.requested(); }, request.group) {
+    if (group() != nullptr) group()->RequireEqual(ResolvedFacts(state()));
+    if (root()) lock_.emplace(request.run, "training");
+    if (FromRoot(request.checkpoints.empty() ? "" : "resume") == "resume") {
       Resume();
     } else if (!request.init.empty()) {
       learner_.StartFrom(request.init);
     }
     if (complete_) return;
-    metrics_.emplace(request.run / runs::kMetricsFile, learner_.state().step);
+    if (root()) metrics_.emplace(request.run / runs::kMetricsFile, learner_.state().step);
     earlier_seconds_ = learner_.state().elapsed;
   }
 
   TrainResult ToTheEnd() {
     if (complete_) return result_;
-    io::WriteFileAtomic(request_.run / runs::kConfigToml, model::ToToml(learner_.config()));
+    if (root()) io::WriteFileAtomic(request_.run / runs::kConfigToml, model::ToToml(learner_.config()));
     Announce();
     const int64_t steps = learner_.config().train.steps;
-    while (learner_.state().step < steps && !stop_.requested()) {
+    while (learner_.state().step < steps && !Stopping()) {
       Step();
+      if (group() != nullptr) group()->SetStep(state().step);
       if (Due(learner_.config().train.eval_every)) Validate();
       learner_.state().elapsed = Elapsed();
       saving_.AfterStep(learner_);
@@ -97,6 +103,11 @@ class Run {
   }
 
  private:
+  dist::Group* group() const { return request_.group; }
+  bool root() const { return group() == nullptr || group()->root(); }
+  std::string FromRoot(const std::string& text) const { return group() ? group()->FromRoot(text) : text; }
+  // A signal to any rank stops all, behind the same step.
+  bool Stopping() const { return group() ? group()->Any(stop_.requested()) : stop_.requested(); }
   const TrainerState& state() const { return learner_.state(); }
   double Elapsed() const { return earlier_seconds_ + watch_.Seconds(); }
   bool Due(int64_t every) const { return every > 0 && state().step % every == 0; }
@@ -116,7 +127,8 @@ class Run {
       progress_.Line(complete);
       return;
     }
-    for (const std::string& name : runs::SetAsideNewer(request_.run, saved.step)) {
+    const auto newer = root() ? runs::SetAsideNewer(request_.run, saved.step) : std::vector<std::string>();
+    for (const std::string& name : newer) {
       progress_.Line(
           StrCat("note: ", name, " is newer than where the run goes on and is now ", name, ".aside"));
     }
@@ -131,13 +143,18 @@ class Run {
     if (own) saving_.SetNewest(checkpoint, saved.step);
   }
 
-  // The first of the request's checkpoints that is intact.
+  // The first of the request's checkpoints that is intact, as rank 0 finds it.
   std::pair<std::filesystem::path, TrainerState> FirstIntact() {
+    if (!root()) {
+      const std::filesystem::path checkpoint = FromRoot("");
+      return {checkpoint, ReadTrainerState(checkpoint, /*verify=*/false)};
+    }
     std::string first_error;
     for (const std::filesystem::path& checkpoint : request_.checkpoints) {
       try {
         std::pair<std::filesystem::path, TrainerState> found = {checkpoint, ReadTrainerState(checkpoint)};
         if (!first_error.empty()) progress_.Line(StrCat("going on from ", checkpoint.string(), " instead"));
+        FromRoot(std::filesystem::absolute(checkpoint).string());
         return found;
       } catch (const Error& error) {
         if (first_error.empty()) first_error = error.what();
@@ -169,6 +186,11 @@ class Run {
                           config.train.seq_len, ", ", config.train.micro_batch, " at once), ",
                           Fixed(epochs, 2), " epochs"));
     progress_.Line(StrCat("machine     ", state().precision, ", ", state().threads, " threads"));
+    if (group() != nullptr) {
+      progress_.Line(StrCat("ranks       ", group()->size(), ", each with ",
+                            learner_.rows() / group()->size(), " sequences of a step and ",
+                            Grouped(learner_.MomentBytes()), " bytes of AdamW's moments"));
+    }
     progress_.Line(StrCat("run         ", request_.run.string(),
                           state().step > 0 ? StrCat(", from step ", state().step) : ""));
   }
@@ -195,17 +217,18 @@ class Run {
   void Report(const StepResult& step, double rate) {
     const model::TrainConfig& train = learner_.config().train;
     const bool due = Due(train.log_every) || state().step == 1 || state().step == train.steps;
+    const double data_wait = due && group() ? group()->Max(learner_.DataWait()) : learner_.DataWait();
     if (due) {
-      metrics_->Write({{"step", state().step},
-                       {"loss", step.loss},
-                       {"bits_per_byte", step.bits_per_byte},
-                       {"lr", step.lr},
-                       {"grad_norm", step.grad_norm},
-                       {"tokens", state().tokens},
-                       {"tokens_per_s", rate},
-                       {"data_wait", learner_.DataWait()},
-                       {"memory", CurrentMemory()},
-                       {"elapsed", Elapsed()}});
+      Write({{"step", state().step},
+             {"loss", step.loss},
+             {"bits_per_byte", step.bits_per_byte},
+             {"lr", step.lr},
+             {"grad_norm", step.grad_norm},
+             {"tokens", state().tokens},
+             {"tokens_per_s", rate},
+             {"data_wait", data_wait},
+             {"memory", CurrentMemory()},
+             {"elapsed", Elapsed()}});
     }
     const double left = static_cast<double>((train.steps - state().step) * learner_.tokens_per_step());
     progress_.Step({.step = state().step,
@@ -219,13 +242,17 @@ class Run {
                    due);
   }
 
+  void Write(const nlohmann::ordered_json& line) {
+    if (metrics_) metrics_->Write(line);
+  }
+
   void Skipped(const StepResult& step) {
-    metrics_->Write({{"step", state().step},
-                     {"skipped", step.skipped},
-                     {"loss", StrCat(step.loss)},
-                     {"grad_norm", StrCat(step.grad_norm)},
-                     {"z_score", step.z_score},
-                     {"elapsed", Elapsed()}});
+    Write({{"step", state().step},
+           {"skipped", step.skipped},
+           {"loss", StrCat(step.loss)},
+           {"grad_norm", StrCat(step.grad_norm)},
+           {"z_score", step.z_score},
+           {"elapsed", Elapsed()}});
     progress_.Line(
         StrCat("step ", state().step, " skipped, ", step.skipped, ": loss ", step.loss, ", gradient norm ",
                step.grad_norm,
@@ -254,14 +281,14 @@ class Run {
           "resume with --resume latest");
     const int64_t from = state().step;
     learner_.RollBack(saving_.newest());
-    metrics_->Write({{"step", state().step}, {"rolled_back_from", from}, {"elapsed", Elapsed()}});
+    Write({{"step", state().step}, {"rolled_back_from", from}, {"elapsed", Elapsed()}});
     progress_.Line(StrCat("rolled back from step ", from, " to ", state().step,
                           "; going on with the data behind the spike"));
   }
 
   void Validate() {
     validated_ = true;
-    if (!learner_.data().valid) return;
+    if (!root() || !learner_.data().valid) return;
     const Evaluation valid = learner_.Validate();
     if (valid.tokens == 0) return;
     result_.valid_loss = valid.Loss();
@@ -275,7 +302,7 @@ class Run {
                                    {"elapsed", Elapsed()}};
     for (const auto& [name, layers] : learner_.MeasureMemory())
       line[name] = layers.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(layers);
-    metrics_->Write(line);
+    Write(line);
     DrawReport();
     progress_.Line(StrCat("validation at step ", state().step, ": ", Fixed(valid.BitsPerByte(), 4),
                           " bits/byte, perplexity ", Fixed(valid.Perplexity(), 3)));
@@ -283,6 +310,7 @@ class Run {
 
   // The report is a by-product: failing to write it must not stop training.
   void DrawReport() const {
+    if (!root()) return;
     try {
       runs::WriteReport({request_.run}, request_.run / runs::kReportFile);
     } catch (const Error&) {
@@ -314,7 +342,8 @@ class Run {
   const TrainRequest& request_;
   Progress progress_;
   Learner learner_;
-  io::DirectoryLock lock_;  // after the learner, which checks the input: bad input creates no directory
+  // Taken by rank 0, after the learner has checked the input: bad input creates no directory.
+  std::optional<io::DirectoryLock> lock_;
   TrainResult result_;
   StopSignal stop_;
   std::error_code ignored_;
@@ -333,7 +362,19 @@ class Run {
 
 TrainResult Train(const TrainRequest& request) {
   if (request.threads > 0) at::set_num_threads(request.threads);
-  return Run(request).ToTheEnd();
+  if (request.group == nullptr) return Run(request).ToTheEnd();
+  std::unique_ptr<Run> run;
+  try {
+    request.group->RequireEqual(ProgramFacts(request.config));
+    run = std::make_unique<Run>(request);
+    TrainResult result = run->ToTheEnd();
+    request.group->Leave();
+    return result;
+  } catch (const std::exception& error) {
+    // Before the run's threads end, which may wait for other ranks.
+    request.group->Explain(error);
+    throw;
+  }
 }
 
 double MeasureStep(const TrainRequest& request, int64_t steps) {

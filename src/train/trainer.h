@@ -12,6 +12,10 @@
 
 #include "model/config.h"
 
+namespace lattice::dist {
+class Group;
+}
+
 namespace lattice::train {
 
 struct TrainRequest {
@@ -24,9 +28,10 @@ struct TrainRequest {
   std::filesystem::path init;
   // If true, resuming a run that has done all its steps is no error: Train() says so and does nothing.
   bool complete_is_fine = false;
-  std::string resume_command;  // printed when a signal ends the run early
-  int threads = 0;             // 0: torch's default
-  bool silent = false;         // print nothing
+  std::string resume_command;    // printed when a signal ends the run early
+  int threads = 0;               // 0: torch's default
+  dist::Group* group = nullptr;  // the processes that train together; null: this one alone
+  bool silent = false;           // print nothing
 };
 
 struct TrainResult {
@@ -57,6 +62,10 @@ struct TrainResult {
 // that fails is reported and retried, and only the last one must succeed. A damaged checkpoint is reported
 // and the next of request.checkpoints is used. Also throws Error when the data is too short, or all
 // checkpoints are damaged or of another architecture.
+//
+// With a group, all its processes call this with the same request and a run directory that they share. Each
+// computes its part of every step; rank 0 alone prints, validates and writes metrics. A signal to one of them
+// stops all.
 TrainResult Train(const TrainRequest& request);
 
 // Measures the seconds per step of this configuration on this machine, after two warm-up steps. Used to
@@ -64,8 +73,9 @@ TrainResult Train(const TrainRequest& request);
 double MeasureStep(const TrainRequest& request, int64_t steps);
 
 // The micro-batch size, in sequences, for train.micro_batch = 0: at most 8192 tokens, a divisor of the
-// sequences of a step, and saved activations within half of the free memory.
-int64_t ChooseMicroBatch(const model::Config& config);
+// sequences of a step, and saved activations within half of the free memory. Of `ranks` that share a step,
+// `on_this_host` share the memory.
+int64_t ChooseMicroBatch(const model::Config& config, int64_t ranks = 1, int64_t on_this_host = 1);
 
 }  // namespace lattice::train
 

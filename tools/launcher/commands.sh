@@ -189,11 +189,17 @@ command_serve() {
 }
 
 command_torture() {
-  usage_if_asked "Usage: ./lattice torture serve|sessions [--quick] [--only NAME] [more, see ./lattice torture serve --help]
+  usage_if_asked "Usage: ./lattice torture serve|sessions|ranks [--quick] [--only NAME] [more, see ./lattice torture serve --help]
 serve: attacks a server on loopback and checks what it promises meanwhile. sessions: kills, pauses and spoils replicas, Redis
-and disks while sessions are in use. Example: ./lattice torture serve --quick" "${1:---help}"
+and disks while sessions are in use. ranks: kills, stops and cuts off the ranks of a training.
+Example: ./lattice torture serve --quick" "${1:---help}"
   prepare release
   exec "$PYTHON" "$ROOT/tools/torture" "$@"
+}
+
+command_plan() {
+  prepare release
+  exec "$PYTHON" "$ROOT/tools/plan" "$@"
 }
 
 command_doctor() {

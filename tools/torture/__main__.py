@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from torture import attacks, report  # noqa: E402, F401  (needs the path; importing the attacks registers them)
+from torture import attacks, ranks, report  # noqa: E402, F401  (needs the path; importing the attacks registers them)
 from torture.registry import ATTACKS, raise_descriptor_limit  # noqa: E402
 from torture.server import Program  # noqa: E402
 from torture.sessions import main as sessions  # noqa: E402
@@ -48,6 +48,8 @@ def arguments():
 def main():
     if sys.argv[1:2] == ["sessions"]:
         return sessions.main(RUNNER, sys.argv[2:])
+    if sys.argv[1:2] == ["ranks"]:
+        return ranks.main(sys.argv[2:])
     options = arguments()
     chosen = [ATTACKS[name] for name in options.only] if options.only else [
         attack for attack in ATTACKS.values() if not (options.quick and attack.long_only)]
