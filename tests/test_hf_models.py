@@ -5,6 +5,7 @@ import json
 import pytest
 from cli_program import ok, run, settings
 from hf_models import MEMORIES, TEXTS, checkpoint, load, text, written, written_by_cpp
+from serve_program import serve
 
 import torch
 from safetensors.torch import load_file
@@ -51,10 +52,27 @@ def test_every_program_reads_what_is_saved(tied, tmp_path):
     for prompt in TEXTS:
         assert written_by_cpp(path, prompt) == written(model, tokenizer, prompt)
     assert json.loads(ok("eval", "ppl", "--model", path, "--data", text(), "--context", 64, "--max-tokens", 512, "--json"))
+    with serve(path) as server:
+        status, answer = server.call("/v1/completions", dict(prompt=TEXTS[0], max_tokens=24, temperature=0))
+        assert status == 200 and answer["choices"][0]["text"] == written(model, tokenizer, TEXTS[0])
     ok("train", "--init", path, "--data", text(), "--out", tmp_path / "more", "--threads", 1,
        *settings("train.steps=1", "train.seq_len=64", "train.batch_tokens=256", "train.lr=0", "train.min_lr=0"))  # fmt: skip
     more = load_file(tmp_path / "more/checkpoints/latest/model.safetensors")
     assert all(torch.equal(value, more[name]) for name, value in load_file(path / "model.safetensors").items())
+
+
+def test_a_model_becomes_one_of_the_runtime():
+    from lattice.runtime import Sampling
+
+    model, tokenizer = load()
+    with torch.no_grad():
+        model.blocks[0].mixer.out.weight.mul_(0.5)  # the weights as they are now
+    for given in (None, tokenizer):
+        quick = model.to_runtime(given, threads=1)
+        assert quick.generate(TEXTS[0], 24, Sampling(temperature=0)) == written(model, tokenizer, TEXTS[0])
+    fresh = LatticeForCausalLM(LatticeConfig(layers=1, width=32))
+    with pytest.raises(ValueError, match="needs the model's tokenizer.*pass tokenizer="):
+        fresh.to_runtime()
 
 
 def test_a_start_from_weights_is_checked(tmp_path):

@@ -117,9 +117,43 @@ def test_a_checkpoint_without_these_files(checkpoints, tmp_path):
     for file in checkpoints["bytes"].iterdir():
         if file.name not in ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "trainer.json"):
             (old / file.name).write_bytes(file.read_bytes())
-    assert ids_in_cpp(old, ["hi"]) == [[104, 105]]
-    with pytest.raises(ValueError, match="no tokenizer.json.*lattice convert"):
+    check_native(old)
+    (old / "lattice_tokenizer.json").unlink()
+    with pytest.raises(ValueError, match="neither a tokenizer.json nor a lattice_tokenizer.json"):
         AutoTokenizer.from_pretrained(old)
+
+
+def check_native(checkpoint):
+    """AutoTokenizer gives the C++ tokenizer itself: ids, text, padding, and files that C++ reads when it is saved."""
+    texts = [text for text in HOSTILE if len(text) < 1000] + random_texts(200)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    assert isinstance(tokenizer, lattice.hf.LatticeNativeTokenizer)
+    assert tokenizer(texts).input_ids == ids_in_cpp(checkpoint, texts)
+    saved = json.loads((checkpoint / "lattice_tokenizer.json").read_text())
+    assert tokenizer.eos_token_id == tokenizer.pad_token_id == saved["eot_id"] and len(tokenizer) == saved["vocab_size"]
+    ids = tokenizer("It was a truth").input_ids
+    assert tokenizer.decode([*ids, saved["eot_id"]]) == tokenizer.decode(ids) == "It was a truth"
+    batch = tokenizer(["a", "a longer text"], padding=True)
+    assert batch.attention_mask[0][0] == 0 and batch.input_ids[0][0] == saved["eot_id"], "padding is on the left"
+    copy = checkpoint.parent / "native copy"
+    tokenizer.save_pretrained(copy)
+    (copy / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
+    again = AutoTokenizer.from_pretrained(copy)
+    assert type(again) is type(tokenizer) and ids_in_cpp(copy, texts[:9]) == again(texts[:9]).input_ids
+
+
+@pytest.mark.parametrize("kind", ["unigram", "nmt_nfkc", "user_defined"])
+def test_sentencepiece_models_that_tokenizer_json_cannot_express(kind, tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")  # which trains them; `./lattice tokenizer train` makes none of these
+    options = {"unigram": dict(model_type="unigram", byte_fallback=True), "nmt_nfkc": dict(model_type="bpe"),
+               "user_defined": dict(model_type="bpe", user_defined_symbols=["<tool>"], normalization_rule_name="identity")}  # fmt: skip
+    sentencepiece.SentencePieceTrainer.train(input=str(NOVEL), model_prefix=str(tmp_path / "spm"), vocab_size=600,
+                                             input_sentence_size=1000, minloglevel=2, **options[kind])  # fmt: skip
+    ok("train", "--data", write_text(tmp_path / "text.txt"), "--out", tmp_path / "run", "--threads", 1,
+       *settings(*TINY, "train.steps=1", f"data.tokenizer={tmp_path / 'spm.model'}"))  # fmt: skip
+    checkpoint = (tmp_path / "run" / "checkpoints" / "latest").resolve()
+    assert not (checkpoint / "tokenizer.json").exists()
+    check_native(checkpoint)
 
 
 def test_lines_of_json_are_named_when_wrong(checkpoints):

@@ -6,6 +6,7 @@ import os
 import pytest
 from hf_models import MEMORIES, TEXTS, checkpoint, close, load, text, written, written_by_cpp
 
+import accelerate
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch._dynamo.utils import counters
@@ -48,6 +49,21 @@ def test_trainer_and_accumulation(tmp_path):
     assert close(logs[0], logs[1], 1e-4), logs
     made.save_model(tmp_path / "final")
     assert written_by_cpp(tmp_path / "final", TEXTS[0]) == written(part.eval(), tokenizer, TEXTS[0])
+
+
+def test_accelerate():
+    """A step by Accelerator is the step without it."""
+    results = []
+    for accelerator in (None, accelerate.Accelerator(cpu=True)):
+        model, _ = load()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        if accelerator:
+            model, optimizer = accelerator.prepare(model, optimizer)
+        loss = model(tokens(), labels=tokens()).loss
+        accelerator.backward(loss) if accelerator else loss.backward()
+        optimizer.step()
+        results.append([parameter.detach() for parameter in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*results))
 
 
 @pytest.mark.parametrize("memory", MEMORIES)

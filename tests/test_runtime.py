@@ -7,7 +7,7 @@ import threading
 import pytest
 from cli_program import ROOT, train, write_text
 
-from lattice.runtime import Error, Model, Sampling, Session
+from lattice.runtime import Error, Model, Sampling, Session, Tokenizer
 
 RUNNER = ROOT / "build" / "release" / "bin" / "lattice-run"
 GREEDY = Sampling(temperature=0)
@@ -89,13 +89,22 @@ def test_tokens_read_at_once_or_one_by_one(model):
     assert together.logits() == alone.logits() and len(together.logits()) == model.vocabulary
 
 
-def test_tokenizer(model):
-    assert model.encode("abc") == [97, 98, 99] and model.encode("") == []
-    assert model.decode([97, 98, 99]) == "abc" and model.decode([]) == ""
-    assert model.decode(model.encode("ä€𝄞 \x00")) == "ä€𝄞 \x00"
-    assert model.decode([0xE2, 0x82]) == "�"
-    assert model.end_of_text == 256
-    assert model.encode(b"\xff\x00") == [255, 0]
+@pytest.mark.parametrize("alone", [False, True])
+def test_tokenizer(run, model, alone):
+    tokenizer = Tokenizer.load(run / "checkpoints" / "latest") if alone else model
+    assert tokenizer.encode("abc") == [97, 98, 99] and tokenizer.encode("") == []
+    assert tokenizer.decode([97, 98, 99]) == "abc" and tokenizer.decode([]) == ""
+    assert tokenizer.decode(tokenizer.encode("ä€𝄞 \x00")) == "ä€𝄞 \x00"
+    assert tokenizer.decode([0xE2, 0x82]) == "�"
+    assert tokenizer.end_of_text == 256 and tokenizer.vocabulary == 257
+    assert tokenizer.encode(b"\xff\x00") == [255, 0]
+    with pytest.raises(Error, match="257"):
+        tokenizer.decode([257])
+
+
+def test_a_missing_tokenizer_is_named(tmp_path):
+    with pytest.raises(Error, match="nowhere"):
+        Tokenizer.load(tmp_path / "nowhere")
 
 
 def test_missing_and_damaged_input(run, model, tmp_path):

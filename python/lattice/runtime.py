@@ -23,7 +23,7 @@ from pathlib import Path
 from lattice import _c_api
 from lattice._c_api import Error, library
 
-__all__ = ["Error", "Model", "Sampling", "Session", "Snapshot", "load_memory"]
+__all__ = ["Error", "Model", "Sampling", "Session", "Snapshot", "Tokenizer", "load_memory"]
 
 _PIECE = 16  # tokens of one call of the library; between calls Python looks at signals and at other threads
 
@@ -50,8 +50,70 @@ def load_memory(path: str | os.PathLike[str]) -> None:
     library.load_memory(os.fsencode(path))
 
 
-class Model:
+class _Words:
+    """What a tokenizer does, alone or inside a model. The functions of the library differ by their prefix."""
+
+    _handle: ctypes.c_void_p
+    _prefix: str
+
+    def encode(self, text: str | bytes) -> list[int]:
+        raw = text.encode() if isinstance(text, str) else text
+        encode = getattr(library, f"{self._prefix}encode")
+        count = ctypes.c_size_t(len(raw) + 8)
+        while True:  # a second time where a text has more tokens than bytes
+            tokens = (ctypes.c_int32 * count.value)()
+            encode(self._handle, raw, len(raw), tokens, len(tokens), ctypes.byref(count))
+            if count.value <= len(tokens):
+                return tokens[:count.value]
+
+    def decode(self, tokens: Iterable[int], *, continues: bool = False) -> str:
+        """The text of tokens; bytes that are no UTF-8 are U+FFFD. `continues`: it goes on from other text, whose last word it
+        may be separated from by a space."""
+        return self._bytes(tokens, continues).decode("utf-8", "replace")
+
+    def _bytes(self, tokens: Iterable[int], continues: bool) -> bytes:
+        ids = _ids(tokens)
+        decode_all = getattr(library, f"{self._prefix}decode_all")
+        size = ctypes.c_size_t(16 * len(ids) + 16)
+        while True:
+            text = ctypes.create_string_buffer(size.value)
+            decode_all(self._handle, ids, len(ids), not continues, text, len(text), ctypes.byref(size))
+            if size.value <= len(text):
+                return text.raw[:size.value]
+
+
+class Tokenizer(_Words):
+    """The tokenizer of a checkpoint without its weights. Any number of threads may use it."""
+
+    _prefix = "tokenizer_"
+
+    def __init__(self, handle: ctypes.c_void_p) -> None:
+        self._handle = handle
+        weakref.finalize(self, library.tokenizer_free, handle)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Tokenizer":
+        """Of a checkpoint, or of the files of a tokenizer, as `./lattice tokenizer --help` describes them."""
+        handle = ctypes.c_void_p()
+        library.tokenizer_open(os.fsencode(path), ctypes.byref(handle))
+        return cls(handle)
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of ids."""
+        return library.tokenizer_vocabulary(self._handle)
+
+    @property
+    def end_of_text(self) -> int | None:
+        """The id that stands between documents."""
+        token = library.tokenizer_end_of_text(self._handle)
+        return None if token < 0 else token
+
+
+class Model(_Words):
     """Weights and tokenizer of a checkpoint. Make one with Model.load."""
+
+    _prefix = ""
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         self._handle = handle
@@ -80,20 +142,6 @@ class Model:
         token = library.model_end_of_text(self._handle)
         return None if token < 0 else token
 
-    def encode(self, text: str | bytes) -> list[int]:
-        raw = text.encode() if isinstance(text, str) else text
-        count = ctypes.c_size_t(len(raw) + 8)
-        while True:  # a second time where a text has more tokens than bytes
-            tokens = (ctypes.c_int32 * count.value)()
-            library.encode(self._handle, raw, len(raw), tokens, len(tokens), ctypes.byref(count))
-            if count.value <= len(tokens):
-                return tokens[:count.value]
-
-    def decode(self, tokens: Iterable[int], *, continues: bool = False) -> str:
-        """The text of tokens; bytes that are no UTF-8 are U+FFFD. `continues`: it goes on from other text, whose last word it
-        may be separated from by a space."""
-        return self._bytes(tokens, continues).decode("utf-8", "replace")
-
     def session(self, text: str | bytes = "") -> "Session":
         """A session that has read that text."""
         handle = ctypes.c_void_p()
@@ -112,15 +160,6 @@ class Model:
     def generate(self, prompt: str | bytes = "", tokens: int = 256, sampling: Sampling = Sampling()) -> str:
         """The continuation of a text, in a session of its own; without a prompt, a document from its beginning."""
         return self.session(prompt).generate(tokens, sampling)
-
-    def _bytes(self, tokens: Iterable[int], continues: bool) -> bytes:
-        ids = _ids(tokens)
-        size = ctypes.c_size_t(16 * len(ids) + 16)
-        while True:
-            text = ctypes.create_string_buffer(size.value)
-            library.decode_all(self._handle, ids, len(ids), not continues, text, len(text), ctypes.byref(size))
-            if size.value <= len(text):
-                return text.raw[:size.value]
 
 
 class Snapshot:

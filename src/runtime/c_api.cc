@@ -87,6 +87,10 @@ struct lattice_session {
   }
 };
 
+struct lattice_tokenizer {
+  std::unique_ptr<lattice::text::Tokenizer> tokenizer;
+};
+
 struct lattice_snapshot {
   lattice::runtime::Snapshot state;
   std::vector<float> logits;
@@ -107,10 +111,25 @@ lattice::runtime::SamplerOptions Checked(const lattice_sampling& given) {
   return options;
 }
 
-void CopyOut(const std::string& from, char* text, size_t capacity, size_t* bytes) {
+void Encode(const lattice::text::Tokenizer& tokenizer, const char* text, size_t bytes, int32_t* tokens,
+            size_t capacity, size_t* count) {
+  CheckGiven(count, "count");
+  if (bytes > 0) CheckGiven(text, "text");
+  if (capacity > 0) CheckGiven(tokens, "tokens");
+  const std::vector<int32_t> ids = tokenizer.Encode({text, bytes});
+  std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
+  *count = ids.size();
+}
+
+void Decode(const lattice::text::Tokenizer& tokenizer, std::span<const int32_t> tokens, bool at_start,
+            char* text, size_t capacity, size_t* bytes) {
+  CheckGiven(bytes, "bytes");
+  if (!tokens.empty()) CheckGiven(tokens.data(), "tokens");
   if (capacity > 0) CheckGiven(text, "text");
-  std::copy_n(from.begin(), std::min(capacity, from.size()), text);
-  *bytes = from.size();
+  std::string decoded;
+  for (const int32_t token : tokens) tokenizer.DecodeTo(token, at_start && decoded.empty(), decoded);
+  std::copy_n(decoded.begin(), std::min(capacity, decoded.size()), text);
+  *bytes = decoded.size();
 }
 
 }  // namespace
@@ -151,35 +170,53 @@ int lattice_encode(const lattice_model* model, const char* text, size_t bytes, i
                    size_t capacity, size_t* count) {
   return Guarded([&] {
     CheckGiven(model, "model");
-    CheckGiven(count, "count");
-    if (bytes > 0) CheckGiven(text, "text");
-    if (capacity > 0) CheckGiven(tokens, "tokens");
-    const std::vector<int32_t> ids = model->open->tokenizer->Encode({text, bytes});
-    std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
-    *count = ids.size();
+    Encode(*model->open->tokenizer, text, bytes, tokens, capacity, count);
   });
 }
 
 int lattice_decode(const lattice_model* model, int32_t token, char* text, size_t capacity, size_t* bytes) {
-  return Guarded([&] {
-    CheckGiven(model, "model");
-    CheckGiven(bytes, "bytes");
-    std::string decoded;
-    model->open->tokenizer->DecodeTo(token, false, decoded);
-    CopyOut(decoded, text, capacity, bytes);
-  });
+  return lattice_decode_all(model, &token, 1, 0, text, capacity, bytes);
 }
 
 int lattice_decode_all(const lattice_model* model, const int32_t* tokens, size_t count, int at_start,
                        char* text, size_t capacity, size_t* bytes) {
   return Guarded([&] {
     CheckGiven(model, "model");
-    CheckGiven(bytes, "bytes");
-    if (count > 0) CheckGiven(tokens, "tokens");
-    std::string decoded;
-    for (const int32_t token : std::span(tokens, count))
-      model->open->tokenizer->DecodeTo(token, at_start != 0 && decoded.empty(), decoded);
-    CopyOut(decoded, text, capacity, bytes);
+    Decode(*model->open->tokenizer, {tokens, count}, at_start != 0, text, capacity, bytes);
+  });
+}
+
+int lattice_tokenizer_open(const char* path, lattice_tokenizer** out) {
+  return Guarded([&] {
+    CheckGiven(path, "path");
+    CheckGiven(out, "out");
+    *out = new lattice_tokenizer{lattice::text::OpenTokenizer(path)};
+  });
+}
+
+void lattice_tokenizer_free(lattice_tokenizer* tokenizer) { delete tokenizer; }
+
+int32_t lattice_tokenizer_vocabulary(const lattice_tokenizer* tokenizer) {
+  return tokenizer->tokenizer->vocab_size();
+}
+
+int32_t lattice_tokenizer_end_of_text(const lattice_tokenizer* tokenizer) {
+  return tokenizer->tokenizer->special().eot;
+}
+
+int lattice_tokenizer_encode(const lattice_tokenizer* tokenizer, const char* text, size_t bytes,
+                             int32_t* tokens, size_t capacity, size_t* count) {
+  return Guarded([&] {
+    CheckGiven(tokenizer, "tokenizer");
+    Encode(*tokenizer->tokenizer, text, bytes, tokens, capacity, count);
+  });
+}
+
+int lattice_tokenizer_decode_all(const lattice_tokenizer* tokenizer, const int32_t* tokens, size_t count,
+                                 int at_start, char* text, size_t capacity, size_t* bytes) {
+  return Guarded([&] {
+    CheckGiven(tokenizer, "tokenizer");
+    Decode(*tokenizer->tokenizer, {tokens, count}, at_start != 0, text, capacity, bytes);
   });
 }
 

@@ -71,6 +71,28 @@ TEST_F(CInterface, EncodesAndDecodes) {
   EXPECT_TRUE(io::Says(lattice_last_error(), {"1000"}));
 }
 
+TEST_F(CInterface, OpensATokenizerWithoutItsModel) {
+  lattice_tokenizer* tokenizer = nullptr;
+  ASSERT_EQ(lattice_tokenizer_open(dir_.path().c_str(), &tokenizer), LATTICE_OK) << lattice_last_error();
+  EXPECT_EQ(lattice_tokenizer_vocabulary(tokenizer), 257);
+  EXPECT_EQ(lattice_tokenizer_end_of_text(tokenizer), lattice_model_end_of_text(model_));
+  int32_t tokens[8];
+  size_t count = 0, bytes = 0;
+  ASSERT_EQ(lattice_tokenizer_encode(tokenizer, "caf\xc3\xa9", 5, tokens, 8, &count), LATTICE_OK);
+  EXPECT_EQ(std::vector<int32_t>(tokens, tokens + count), (std::vector<int32_t>{'c', 'a', 'f', 0xc3, 0xa9}));
+  char text[8];
+  ASSERT_EQ(lattice_tokenizer_decode_all(tokenizer, tokens, count, 1, text, 8, &bytes), LATTICE_OK);
+  EXPECT_EQ(std::string(text, bytes), "caf\xc3\xa9");
+  const int32_t outside = 257;
+  EXPECT_EQ(lattice_tokenizer_decode_all(tokenizer, &outside, 1, 1, text, 8, &bytes), LATTICE_ERROR);
+  EXPECT_EQ(lattice_tokenizer_encode(nullptr, "a", 1, tokens, 8, &count), LATTICE_ERROR);
+  lattice_tokenizer_free(tokenizer);
+  lattice_tokenizer_free(nullptr);
+  tokenizer = nullptr;
+  EXPECT_EQ(lattice_tokenizer_open("/nonexistent", &tokenizer), LATTICE_ERROR);
+  EXPECT_EQ(tokenizer, nullptr);
+}
+
 TEST_F(CInterface, ForksSamplesSavesAndLoads) {
   const std::vector<int32_t> tokens = TestTokens(5);
   ASSERT_EQ(lattice_session_append(session_, tokens.data(), 5), LATTICE_OK);

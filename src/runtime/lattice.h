@@ -26,6 +26,7 @@ enum { LATTICE_OK = 0, LATTICE_ERROR = 1 };
 typedef struct lattice_model lattice_model;
 typedef struct lattice_session lattice_session;
 typedef struct lattice_snapshot lattice_snapshot;
+typedef struct lattice_tokenizer lattice_tokenizer;
 
 /* Why the last call of this thread failed; valid until this thread's next failure. Empty before the first. */
 LATTICE_API const char* lattice_last_error(void);
@@ -54,6 +55,19 @@ LATTICE_API int lattice_decode(const lattice_model* model, int32_t token, char* 
  * tokenizer has added in front of it is left out. */
 LATTICE_API int lattice_decode_all(const lattice_model* model, const int32_t* tokens, size_t count,
                                    int at_start, char* text, size_t capacity, size_t* bytes);
+
+/* A tokenizer without a model, of a checkpoint directory or the files of a tokenizer; any number of threads may use it.
+ * The functions are those of a model's tokenizer. */
+LATTICE_API int lattice_tokenizer_open(const char* path, lattice_tokenizer** out);
+/* NULL is allowed. */
+LATTICE_API void lattice_tokenizer_free(lattice_tokenizer* tokenizer);
+LATTICE_API int32_t lattice_tokenizer_vocabulary(const lattice_tokenizer* tokenizer);
+LATTICE_API int32_t lattice_tokenizer_end_of_text(const lattice_tokenizer* tokenizer);
+LATTICE_API int lattice_tokenizer_encode(const lattice_tokenizer* tokenizer, const char* text, size_t bytes,
+                                         int32_t* tokens, size_t capacity, size_t* count);
+LATTICE_API int lattice_tokenizer_decode_all(const lattice_tokenizer* tokenizer, const int32_t* tokens,
+                                             size_t count, int at_start, char* text, size_t capacity,
+                                             size_t* bytes);
 
 /* A new session, which has read nothing, or a copy of another. */
 LATTICE_API int lattice_session_new(lattice_model* model, lattice_session** out);

@@ -17,10 +17,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa
 from lattice.hf.cache import LatticeCache  # noqa: E402
 from lattice.hf.configuration import LatticeConfig  # noqa: E402
 from lattice.hf.modeling import LatticeForCausalLM  # noqa: E402
-from lattice.hf.tokenization import LatticeTokenizer  # noqa: E402
+from lattice.hf.tokenization import LatticeNativeTokenizer, LatticeTokenizer  # noqa: E402
 
 AutoConfig.register(LatticeConfig.model_type, LatticeConfig, exist_ok=True)
 AutoModelForCausalLM.register(LatticeConfig, LatticeForCausalLM, exist_ok=True)
-AutoTokenizer.register(LatticeConfig, tokenizer_class=LatticeTokenizer, exist_ok=True)
+AutoTokenizer.register(LatticeConfig, tokenizer_class=LatticeTokenizer, slow_tokenizer_class=LatticeNativeTokenizer, exist_ok=True)
 
-__all__ = ["LatticeCache", "LatticeConfig", "LatticeForCausalLM", "LatticeTokenizer"]
+__all__ = ["LatticeCache", "LatticeConfig", "LatticeForCausalLM", "LatticeNativeTokenizer", "LatticeTokenizer"]
