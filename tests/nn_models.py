@@ -14,7 +14,8 @@ OPTIONS = {
     "untied": dict(tie_embedding=False, gamma_bias=1.0),
     "silu": dict(conv_activation="silu", qk_norm="scale", v_norm="l2", mixer="mamba2"),
     "shrinkage": dict(lam=0.02, normalize="none"),
-    "rotary": dict(rope_period=16),
+    "rotary": dict(rope_period=16, rope_type="linear", rope_factor=2.0),
+    "grouped": dict(mixer="transformer", heads=4, kv_heads=2, rope_type="llama3", rope_factor=4.0, rope_context=64, rope_theta=1000.0),
     "narrow": dict(conv_width=1, mixer="gated_deltanet"),
 }
 

@@ -52,7 +52,7 @@ def cases():
         yield f"queries_and_keys {norm}", ops.queries_and_keys, (x, *conv_inputs(), *conv_inputs(), 3, norm, activation)
     yield "normalize_vectors", ops.normalize_vectors, (x, "scale")
     yield "activate", ops.activate, (x, "silu")
-    yield "rotate", ops.rotate, (draw(2, 5, 3, 4), torch.arange(10).view(2, 5), 100.0, 7)
+    yield "rotate", ops.rotate, (draw(2, 5, 3, 4), torch.arange(10).view(2, 5), torch.tensor([1.0, 0.1], dtype=torch.float64), 7)
     for memory in lattice.memories()[::2]:  # every form of a gate is among them
         widths = [6 if gate["per_slot"] else 2 for gate in memory["gates"] if gate["layers"]]
         if widths:
@@ -106,7 +106,7 @@ F64 = {
     "silu_times": lambda x, w, b, past: ops.silu_times(x, x.sin()),
     "linear_cross_entropy": lambda x, w, b, past: ops.linear_cross_entropy(w.t(), x[0], torch.tensor([1, 4, -1, 0])),
     "projections": lambda x, w, b, past: ops.projections(x, [past[0], past[1]]),
-    "rotate": lambda x, w, b, past: ops.rotate(x.unsqueeze(2), torch.arange(5), 100.0),
+    "rotate": lambda x, w, b, past: ops.rotate(x.unsqueeze(2), torch.arange(5), torch.tensor([1.0, 0.2, 0.05], dtype=torch.float64)),
 }
 
 

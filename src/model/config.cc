@@ -49,6 +49,10 @@ void ValidateRope(const ModelConfig& model) {
   Check(!(attention || model.rope_period > 0) || rotated % 2 == 0,
         "[config] rotary positions need an even number of ", attention ? "features per head" : "slots",
         ", got ", rotated);
+  Check(model.rope_type != RopeType::kLlama3 || model.rope_high > model.rope_low,
+        "[config] model.rope_high = ", model.rope_high, " must exceed model.rope_low = ", model.rope_low);
+  Check(model.rope_type != RopeType::kDefault || model.rope_factor == 1,
+        "[config] model.rope_factor = ", model.rope_factor, " needs model.rope_type linear or llama3");
 }
 
 // Resolves `name`: an existing path, a path in the project's tree such as configs/small.toml, or the name of
@@ -99,6 +103,8 @@ void Override(Config& config, std::string_view assignment) {
 void Validate(const ModelConfig& model) {
   Check(model.width % model.heads == 0, "[config] model.heads = ", model.heads,
         " does not divide model.width = ", model.width);
+  Check(model.heads % model.KvHeads() == 0, "[config] model.kv_heads = ", model.kv_heads,
+        " does not divide model.heads = ", model.heads);
   ValidateMixer(model);
   ValidateRope(model);
 }

@@ -26,6 +26,7 @@ enum class VectorNorm { kNone, kL2, kScale };
 enum class Activation { kNone, kSilu };
 enum class StateInit { kAuto, kSphere, kNormal, kZeros, kAligned };
 using kernels::Normalize;
+enum class RopeType { kDefault, kLinear, kLlama3 };
 enum class Method { kExact, kLinear1, kLinear2 };
 enum class Precision { kAuto, kFp32, kBf16 };
 enum class SpikePolicy { kOff, kSkip, kRollback };
@@ -37,6 +38,7 @@ struct ModelConfig {
   int64_t layers = 3;
   int64_t width = 128;
   int64_t heads = 2;
+  int64_t kv_heads = 0;
   int64_t slots = 0;
   int64_t hidden = 0;
   int64_t conv_width = 4;
@@ -56,9 +58,17 @@ struct ModelConfig {
   double init_std = 0.02;
   int64_t rope_period = 0;
   double rope_theta = 10000;
+  RopeType rope_type = RopeType::kDefault;
+  double rope_factor = 1;
+  double rope_low = 1;
+  double rope_high = 4;
+  int64_t rope_context = 8192;
 
   // D. Meaningful once Validate() has accepted the config: heads divide width.
   int64_t HeadDim() const { return width / heads; }
+  // Heads of keys and values in attention, each shared by Heads / KvHeads queries: `kv_heads`, or H when that
+  // is 0.
+  int64_t KvHeads() const { return kv_heads > 0 ? kv_heads : heads; }
   // M: `slots`, or D when that is 0.
   int64_t Slots() const { return slots > 0 ? slots : HeadDim(); }
   // Width inside the SwiGLU: `hidden`, or 8/3 C rounded up to a multiple of 16 when that is 0.

@@ -12,7 +12,10 @@ namespace {
 std::vector<StateTensor> BlockStates(const ModelConfig& config, int64_t context) {
   const kernels::Memory& memory = kernels::FindMemory(config.mixer);
   const int64_t heads = config.heads, slots = config.Slots(), head_dim = config.HeadDim();
-  if (memory.attention) return {{"keys", {context, heads, head_dim}}, {"values", {context, heads, head_dim}}};
+  if (memory.attention) {
+    const std::vector<int64_t> cache = {context, config.KvHeads(), head_dim};
+    return {{"keys", cache}, {"values", cache}};
+  }
   const int64_t tail = config.conv_width - 1;
   std::vector<StateTensor> states = {{"pre_conv", {tail, config.width}}, {"conv_qk", {tail, heads * slots}}};
   if (memory.conv_v) states.push_back({"conv_v", {tail, config.width}});

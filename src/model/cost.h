@@ -21,7 +21,7 @@ struct StateTensor {
 // All states of a sequence after `context` tokens, block by block:
 //   blocks.0.pre_conv [W-1, C], .conv_qk [W-1, H*M], .conv_v [W-1, C]   the last inputs of the convolutions
 //   blocks.0.state [H, M, D]; mlstm also .normalizer [H, M] and .max [H]
-//   transformer: blocks.0.keys and .values [context, H, D], the only ones that grow
+//   transformer: blocks.0.keys and .values [context, kv_heads, D], the only ones that grow
 std::vector<StateTensor> ModelStates(const ModelConfig& config, int64_t context);
 int64_t StateBytes(const ModelConfig& config, int64_t context);
 

@@ -122,6 +122,12 @@ Value CheckValue(const Key& key, const Value& value, std::string_view place) {
   FailType(key, shown, place);
 }
 
+void CheckRanges(const ModelConfig& model) {
+  Config config;
+  config.model = model;
+  for (const Key& key : Keys()) CheckValue(key, key.get(config), "a model");
+}
+
 Value ParseValue(const Key& key, std::string_view text, std::string_view place) {
   if (key.type == KeyType::kText || key.type == KeyType::kChoice) {
     const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';

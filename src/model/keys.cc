@@ -35,6 +35,10 @@ struct Words<Method> {
   static constexpr std::string_view kList[] = {"exact", "linear1", "linear2"};
 };
 template <>
+struct Words<RopeType> {
+  static constexpr std::string_view kList[] = {"default", "linear", "llama3"};
+};
+template <>
 struct Words<Precision> {
   static constexpr std::string_view kList[] = {"auto", "fp32", "bf16"};
 };
@@ -139,6 +143,8 @@ constexpr Key kKeys[] = {
     Option<&Model::layers>("layers", "number of blocks", {1, 4096}),
     Option<&Model::width>("width", "model width C", {1, 65536}),
     Option<&Model::heads>("heads", "heads H; must divide width", {1, 65536}),
+    Option<&Model::kv_heads>("kv_heads", "heads of keys and values in attention; 0: as many as heads",
+                             {0, 65536}),
     Option<&Model::slots>("slots", "memory slots M per head; 0: the head width C/H", {0, 65536}),
     Option<&Model::hidden>("hidden", "width inside the SwiGLU; 0: 8/3 C rounded up to 16", {0, 1 << 20}),
     Option<&Model::conv_width>("conv_width", "tokens seen by the short convolutions", {1, 64}),
@@ -161,6 +167,13 @@ constexpr Key kKeys[] = {
     Option<&Model::rope_period>(
         "rope_period", "rotary positions in q and k of a recurrent mixer, modulo this; 0: none", kCount),
     Option<&Model::rope_theta>("rope_theta", "base of the rotary frequencies", {1, 1e9}),
+    Option<&Model::rope_type>("rope_type", "rotary positions slowed down: not, all, or long waves only"),
+    Option<&Model::rope_factor>("rope_factor", "by this factor", {1, 1e6}),
+    Option<&Model::rope_low>("rope_low", "llama3: long waves turn less often than this in rope_context",
+                             {1e-6, 1e6}),
+    Option<&Model::rope_high>("rope_high", "llama3: short waves turn more often than this in rope_context",
+                              {1e-6, 1e6}),
+    Option<&Model::rope_context>("rope_context", "llama3: tokens of context before slowing down", kPositive),
 
     Option<&Train::steps>("steps", "optimizer steps", {1, 1e12}),
     Option<&Train::batch_tokens>("batch_tokens", "tokens per step", {1, 1e12}),

@@ -47,6 +47,9 @@ const Key& RequireKey(std::string_view section, std::string_view name, std::stri
 // wrong type, range or choice.
 Value CheckValue(const Key& key, const Value& value, std::string_view place);
 
+// Checks every key of a model that did not come through CheckValue; same errors.
+void CheckRanges(const ModelConfig& model);
+
 // Text as typed on a command line, read as the key's type; same errors.
 Value ParseValue(const Key& key, std::string_view text, std::string_view place);
 

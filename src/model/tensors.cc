@@ -133,9 +133,10 @@ class Builder {
 
   void AddAttention() {
     AddNorm("mix_norm.weight");
-    for (const char* name : {"mixer.q.weight", "mixer.k.weight", "mixer.v.weight"}) {
-      Add(name, {width_, width_}, Part::kMixer, kDecay, Matrix());
-    }
+    const int64_t shared = config_.KvHeads() * config_.HeadDim();
+    Add("mixer.q.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
+    Add("mixer.k.weight", {shared, width_}, Part::kMixer, kDecay, Matrix());
+    Add("mixer.v.weight", {shared, width_}, Part::kMixer, kDecay, Matrix());
     Add("mixer.out.weight", {width_, width_}, Part::kMixer, kDecay, Residual());
   }
 

@@ -17,6 +17,7 @@ class AttentionBlock : public Block {
       : config_(config),
         feed_forward_(config, parameter),
         norm_(parameter("mix_norm.weight")),
+        rope_rates_(RopeRateTensor(config, config.HeadDim() / 2)),
         in_({parameter("mixer.q.weight"), parameter("mixer.k.weight"), parameter("mixer.v.weight")}),
         out_({parameter("mixer.out.weight")}) {}
 
@@ -26,8 +27,9 @@ class AttentionBlock : public Block {
   }
 
  private:
+  // [B,T,H,D], or with the heads of keys and values.
   at::Tensor Heads(const at::Tensor& x) const {
-    return Wide(x).view({x.size(0), x.size(1), config_.heads, config_.HeadDim()});
+    return Wide(x).view({x.size(0), x.size(1), -1, config_.HeadDim()});
   }
 
   at::Tensor Attend(const at::Tensor& u, BlockState* state) const {
@@ -40,8 +42,8 @@ class AttentionBlock : public Block {
     }
     const std::vector<at::Tensor> projected = in_(u);
     const at::Tensor positions = at::arange(position, position + u.size(1));
-    const at::Tensor q = Rotate(Heads(projected[0]), positions, config_.rope_theta);
-    const at::Tensor k = Rotate(Heads(projected[1]), positions, config_.rope_theta);
+    const at::Tensor q = Rotate(Heads(projected[0]), positions, rope_rates_);
+    const at::Tensor k = Rotate(Heads(projected[1]), positions, rope_rates_);
     const auto [y, keys, values] = Attention(q, k, Heads(projected[2]), past_k, past_v);
     if (state != nullptr) {
       state->keys = keys.detach();
@@ -53,7 +55,7 @@ class AttentionBlock : public Block {
 
   const model::ModelConfig config_;
   FeedForward feed_forward_;
-  at::Tensor norm_;
+  at::Tensor norm_, rope_rates_;
   Projections in_, out_;
 };
 

@@ -20,7 +20,7 @@ namespace lattice::nn {
 struct BlockState {
   at::Tensor pre_conv, conv_qk, conv_v;  // the last W-1 inputs of the convolutions [B,W-1,channels]
   at::Tensor memory;                     // [B,H,M,D]; mlstm [B,H,M*D+M+1]
-  at::Tensor keys, values;               // transformer: [B,P,H,D], growing
+  at::Tensor keys, values;               // transformer: [B,P,kv_heads,D], growing
   int64_t position = 0;                  // tokens so far
 };
 

@@ -55,6 +55,7 @@ class MemoryBlock : public Block {
     const auto conv = [&](const std::string& name) {
       return Conv{parameter(name + ".weight"), parameter(name + ".bias")};
     };
+    rope_rates_ = RopeRateTensor(config, config.Slots() / 2);
     pre_norm_ = parameter("pre_norm.weight");
     pre_conv_ = conv("pre_conv");
     mix_norm_ = parameter("mix_norm.weight");
@@ -93,7 +94,7 @@ class MemoryBlock : public Block {
     const int64_t position = state == nullptr ? 0 : state->position;
     const at::Tensor positions = at::arange(position, position + projected.size(1));
     const auto rotate = [&](const at::Tensor& x) {
-      return Rotate(x, positions, config_.rope_theta, config_.rope_period);
+      return Rotate(x, positions, rope_rates_, config_.rope_period);
     };
     return {rotate(qk.first), rotate(qk.second)};
   }
@@ -175,7 +176,7 @@ class MemoryBlock : public Block {
   Gates gates_;
   Projections in_, out_;
   FeedForward feed_forward_;
-  at::Tensor pre_norm_, mix_norm_, skip_, state0_, out_norm_weight_, out_norm_bias_;
+  at::Tensor rope_rates_, pre_norm_, mix_norm_, skip_, state0_, out_norm_weight_, out_norm_bias_;
   Conv pre_conv_, conv_q_, conv_k_, conv_v_;
 };
 

@@ -109,7 +109,20 @@ TEST_P(RuntimeParity, WithEveryOption) {
     config.rope_period = 16;
     config.qk_norm = model::VectorNorm::kScale;
   }
+  config.rope_type = model::RopeType::kLinear;
+  config.rope_factor = 2;
   if (kernels::FindMemory(config.mixer).Shrinks()) config.lam = 0.01;
+  ExpectEqual(config);
+}
+
+TEST(RuntimeParityOptions, GroupedHeadsAndLlama3Rotations) {
+  model::ModelConfig config = runtime::TinyConfig("transformer");
+  config.width = 48;
+  config.heads = 6;
+  config.kv_heads = 2;
+  config.rope_type = model::RopeType::kLlama3;
+  config.rope_factor = 4;
+  config.rope_context = 64;
   ExpectEqual(config);
 }
 

@@ -1,17 +1,26 @@
 // Softmax attention on torch's own kernel, with a cache of keys and values as its state.
 #include <ATen/ATen.h>
 
+#include "ops/dispatch.h"
 #include "ops/inputs.h"
 #include "ops/recurrence.h"
 
 namespace lattice {
 namespace {
 
-// One sequence or an even batch: x is [B,T,H,*], the caches [B,P,H,*], keep [B,P+T].
+// Keys or values [B,P,G,*] as [B,H,P,*]: every head of them repeated for the queries that share it.
+at::Tensor ForHeads(const at::Tensor& x, int64_t heads) {
+  const at::Tensor xh = x.transpose(1, 2);
+  const int64_t group = heads / FixedSize(x, 2);
+  return group == 1 ? xh : at::repeat_interleave(xh, group, 1);
+}
+
+// One sequence or an even batch: q is [B,T,H,*], the caches [B,P,G,*], keep [B,P+T].
 at::Tensor Attend(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values,
                   const std::optional<at::Tensor>& keep = {}) {
   const c10::SymInt T = q.sym_size(1), total = keys.sym_size(1);
-  const at::Tensor qh = q.transpose(1, 2), kh = keys.transpose(1, 2), vh = values.transpose(1, 2);
+  const int64_t heads = FixedSize(q, 2);
+  const at::Tensor qh = q.transpose(1, 2), kh = ForHeads(keys, heads), vh = ForHeads(values, heads);
   if (total == T && !keep.has_value())
     return at::scaled_dot_product_attention(qh, kh, vh, {}, 0.0, /*is_causal=*/true).transpose(1, 2);
   // Token t sees the cache and the tokens up to itself.
@@ -33,10 +42,13 @@ void CheckAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   CheckRank("q", q);
   CheckRank("k", k);
   CheckRank("v", v);
-  TORCH_CHECK_VALUE(q.sym_sizes() == k.sym_sizes(), "[recur] k has shape ", k.sym_sizes(), " but q has ",
-                    q.sym_sizes(), "; both must be [B,T,H,M]");
-  TORCH_CHECK_VALUE(v.sym_sizes().slice(0, 3) == q.sym_sizes().slice(0, 3), "[recur] v has shape ",
-                    v.sym_sizes(), " but q has ", q.sym_sizes(), "; v must be [B,T,H,D]");
+  const bool shared = FixedSize(k, 2) > 0 && FixedSize(q, 2) % FixedSize(k, 2) == 0;
+  TORCH_CHECK_VALUE(
+      q.sym_sizes().slice(0, 2) == k.sym_sizes().slice(0, 2) && shared && q.sym_size(3) == k.sym_size(3),
+      "[recur] k has shape ", k.sym_sizes(), " but q has ", q.sym_sizes(),
+      "; both must be [B,T,H,M], k with as many heads or a divisor of their number");
+  TORCH_CHECK_VALUE(v.sym_sizes().slice(0, 3) == k.sym_sizes().slice(0, 3), "[recur] v has shape ",
+                    v.sym_sizes(), " but k has ", k.sym_sizes(), "; v must be [B,T,H,D]");
   for (const auto& [name, x] : {std::pair{"k", &k}, {"v", &v}}) {
     TORCH_CHECK_TYPE(x->scalar_type() == q.scalar_type(), "[recur] ", name, " is ", x->scalar_type(),
                      " but q is ", q.scalar_type(), "; use one type for q, k and v");

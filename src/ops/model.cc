@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "model/checkpoint.h"
 #include "model/tensors.h"
+#include "ops/vectors.h"
 #include "ops/weights.h"
 
 namespace lattice {
@@ -113,6 +114,11 @@ std::string LoadPreset(const std::string& path, const std::vector<std::string>& 
   return AsValueError([&] { return model::ConfigToJson(model::LoadConfig(path, overrides)); });
 }
 
+at::Tensor RopeRatesOp(const std::string& text, int64_t pairs) {
+  TORCH_CHECK_VALUE(pairs >= 0, "[rope_rates] pairs is ", pairs, "; expected 0 or more");
+  return AsValueError([&] { return RopeRateTensor(ParseModel(text), pairs); });
+}
+
 std::string ToConfigFile(const std::string& text, const std::string& torch_dtype) {
   return AsValueError([&] { return model::ModelToJson(ParseModel(text), torch_dtype); });
 }
@@ -123,6 +129,8 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
   // JSON of a model's keys -> all keys, sizes, and the list of tensors
   m.def("describe_model(str config) -> str", Describe);
   m.def("initial_tensors(str config, int seed, str prefix=\"\") -> Tensor[]", Initial);
+  // radians per position of every pair of features, float64 [pairs]
+  m.def("rope_rates(str config, int pairs) -> Tensor", RopeRatesOp);
   // the keys in the config.json of a checkpoint, and the text of such a file
   m.def("read_model_config(str directory) -> str", ReadConfig);
   m.def("parse_model_config(str content) -> str", ParseConfigFile);

@@ -58,7 +58,8 @@ LATTICE_EXPORT std::tuple<at::Tensor, at::Tensor> RecurWith(
     const std::vector<std::optional<at::Tensor>>& gates, const std::optional<at::Tensor>& state = {},
     const std::optional<at::Tensor>& cu_seqlens = {});
 
-// Causal softmax attention, scale M^-1/2, after the cached keys and values [B,P,H,*] if given. Where keep (bool
+// Causal softmax attention, scale M^-1/2, after the cached keys and values [B,P,G,*] if given. Keys and values may
+// have fewer heads G than the queries have, H: each is then shared by H / G heads in a row. Where keep (bool
 // [B,P+T]) is false stands padding, which no other token sees.
 // Returns y and the caches with this call's keys and values appended.
 LATTICE_EXPORT std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(

@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "base/error.h"
 #include "model/keys.h"
+#include "model/rope.h"
 #include "ops/dispatch.h"
 #include "ops/row_norm.h"
 #include "ops/short_conv.h"
@@ -54,13 +56,21 @@ std::pair<at::Tensor, at::Tensor> QueriesAndKeys(const at::Tensor& x, const Conv
   return {part(q), part(k)};
 }
 
-at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, double theta, int64_t period) {
+at::Tensor RopeRateTensor(const model::ModelConfig& config, int64_t pairs) {
+  const std::vector<double> rates = model::RopeRates(config, pairs);
+  at::Tensor out = at::empty({pairs}, at::kDouble);
+  std::copy(rates.begin(), rates.end(), out.mutable_data_ptr<double>());
+  return out;
+}
+
+at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, const at::Tensor& rates, int64_t period) {
   const int64_t width = FixedSize(x, -1), half = width / 2;
-  const auto options = x.options().dtype(at::kDouble).requires_grad(false);
+  TORCH_CHECK_VALUE(rates.dim() == 1 && rates.size(0) == half && rates.scalar_type() == at::kDouble,
+                    "[rotate] rates must be float64 [", half, "], one for each pair of features, got ",
+                    rates.scalar_type(), " ", rates.sizes());
   at::Tensor turned = position.to(at::kDouble);
   if (period > 0) turned = turned.remainder(period);
-  const at::Tensor rate = at::pow(theta, at::arange(half, options) * (-1.0 / static_cast<double>(half)));
-  const at::Tensor angle = (turned.unsqueeze(-1) * rate).unsqueeze(-2);
+  const at::Tensor angle = (turned.unsqueeze(-1) * rates.to(x.device())).unsqueeze(-2);
   const at::Tensor cos = angle.cos().to(x.scalar_type()), sin = angle.sin().to(x.scalar_type());
   const at::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
   std::vector<at::Tensor> parts = {a * cos - b * sin, a * sin + b * cos};
@@ -113,7 +123,7 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
       QueriesAndKeysOp);
   m.def("normalize_vectors(Tensor x, str kind) -> Tensor", NormalizeOp);
   m.def("activate(Tensor x, str kind) -> Tensor", ActivateOp);
-  m.def("rotate(Tensor x, Tensor position, float theta, int period=0) -> Tensor", Rotate);
+  m.def("rotate(Tensor x, Tensor position, Tensor rates, int period=0) -> Tensor", Rotate);
 }
 
 }  // namespace lattice

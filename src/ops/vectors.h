@@ -29,9 +29,12 @@ LATTICE_EXPORT std::pair<at::Tensor, at::Tensor> QueriesAndKeys(
     model::Activation activation, const std::optional<at::Tensor>& past = {},
     const std::optional<at::Tensor>& cu_seqlens = {});
 
-// Rotary positions on the last dimension of x [B,T,H,D], pairs (i, i + D/2). `position` [T] or [B,T], any number
-// type; taken modulo the period where that is not 0.
-LATTICE_EXPORT at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, double theta,
+// The radians per position of model::RopeRates, as float64 [pairs].
+LATTICE_EXPORT at::Tensor RopeRateTensor(const model::ModelConfig& config, int64_t pairs);
+
+// Rotary positions on the last dimension of x [B,T,H,D], pairs (i, i + D/2) turned by position times rates[i].
+// `position` [T] or [B,T], any number type; taken modulo the period where that is not 0.
+LATTICE_EXPORT at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, const at::Tensor& rates,
                                  int64_t period = 0);
 
 }  // namespace lattice

@@ -133,7 +133,8 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
       float* rows = out + first * width;
       if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(rows, count * width);
       NormalizeVectors(config_.qk_norm, count * config_.heads, slots, rows);
-      for (int64_t t = 0; rotated_ > 0 && t < count; ++t) Rotate(rows + t * width, first + t, slots);
+      for (int64_t t = 0; rotated_ > 0 && t < count; ++t)
+        Rotate(rows + t * width, first + t, config_.heads, slots);
     }
   };
   OverTiles(convolve, [&](const SessionRows& s) { KeepTail(s, qk, width, past(s)); });

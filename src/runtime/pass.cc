@@ -8,6 +8,7 @@
 #include "kernels/dense/pointwise.h"
 #include "kernels/dense/row_norm.h"
 #include "kernels/dense/swiglu.h"
+#include "model/rope.h"
 
 namespace lattice::runtime {
 
@@ -160,14 +161,13 @@ void Pass::MakeRotations() {
   if (!attention && config_.rope_period == 0) return;
   rotated_ = (attention ? config_.HeadDim() : config_.Slots()) / 2;
   float *cos = w_.cos.Get(rows_ * rotated_), *sin = w_.sin.Get(rows_ * rotated_);
+  const std::vector<double> rates = model::RopeRates(config_, rotated_);
   for (const SessionRows& segment : segments_) {
     for (int64_t t = 0; t < segment.count; ++t) {
       int64_t position = segment.state->position + t;
       if (!attention) position %= config_.rope_period;
       for (int64_t i = 0; i < rotated_; ++i) {
-        const double rate =
-            std::pow(config_.rope_theta, static_cast<double>(i) * (-1.0 / static_cast<double>(rotated_)));
-        const double angle = static_cast<double>(position) * rate;
+        const double angle = static_cast<double>(position) * rates[static_cast<size_t>(i)];
         cos[(segment.first + t) * rotated_ + i] = static_cast<float>(std::cos(angle));
         sin[(segment.first + t) * rotated_ + i] = static_cast<float>(std::sin(angle));
       }
@@ -175,9 +175,9 @@ void Pass::MakeRotations() {
   }
 }
 
-void Pass::Rotate(float* x, int64_t row, int64_t width) const {
+void Pass::Rotate(float* x, int64_t row, int64_t heads, int64_t width) const {
   const float *cos = w_.cos.Get(0) + row * rotated_, *sin = w_.sin.Get(0) + row * rotated_;
-  for (int64_t head = 0; head < config_.heads; ++head, x += width) {
+  for (int64_t head = 0; head < heads; ++head, x += width) {
     for (int64_t i = 0; i < rotated_; ++i) {
       const float a = x[i], b = x[i + rotated_];
       x[i] = a * cos[i] - b * sin[i];

@@ -146,7 +146,7 @@ class Pass {
   // Computes the cosines and sines of the rotary position embedding, for all rows.
   void MakeRotations();
   // Applies the rotary position embedding to x [heads, width] of one row.
-  void Rotate(float* x, int64_t row, int64_t width) const;
+  void Rotate(float* x, int64_t row, int64_t heads, int64_t width) const;
   void Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
                 float* y) const;
   // Saves the last inputs of a convolution, x [rows, channels], in the session's state for the next pass.

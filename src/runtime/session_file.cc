@@ -177,7 +177,8 @@ Session Session::FromFile(std::shared_ptr<const Model> model, const io::Safetens
 
   Session session(std::move(model));
   session.state_.position = position;
-  const auto cached = static_cast<size_t>(parts.memory->attention ? position * parts.config.width : 0);
+  const int64_t row = parts.config.KvHeads() * parts.config.HeadDim();
+  const auto cached = static_cast<size_t>(parts.memory->attention ? position * row : 0);
   for (auto& keys : session.state_.keys) keys.resize(cached);
   for (auto& values : session.state_.values) values.resize(cached);
   Pieces pieces(parts, session.state_);

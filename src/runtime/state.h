@@ -27,7 +27,7 @@ struct SequenceState {
   int64_t position = 0;  // tokens so far
   // Aligned, so that the kernels can update a memory in place.
   std::vector<float, AlignedAllocator<float>> fixed;
-  // The KV cache, for attention only: per layer, [position, C].
+  // The KV cache, for attention only: per layer, [position, kv_heads, D].
   std::vector<std::vector<float>> keys, values;
 
   int64_t Bytes() const;

@@ -72,6 +72,10 @@ class Config:
         """All tensors whose names begin with `prefix`, which is taken off, in the order of the forward pass."""
         return [t._replace(name=t.name.removeprefix(prefix)) for t in self._tensors if t.name.startswith(prefix)]
 
+    def rope_rates(self, pairs: int) -> torch.Tensor:
+        """Radians per position of every pair of features that rotary positions turn, float64 [pairs]."""
+        return torch.ops.lattice.rope_rates(self.to_json(), pairs)
+
     def to_json(self) -> str:
         return json.dumps(self.keys)
 

@@ -45,6 +45,7 @@ class Mixer(nn.Module):
         """The mixer of one block of a model. init False leaves the parameters unset, for who sets them anyway."""
         super().__init__()
         self.config = config
+        self.rope_rates = config.rope_rates(config.head_slots // 2)
         memory = config.memory
         if memory["attention"]:
             raise ValueError(f"[nn] {memory['name']} is no recurrent memory; use lattice.nn.Attention")
@@ -85,7 +86,7 @@ class Mixer(nn.Module):
         new["conv_qk"] = self.conv_q.next_past(qk, past, cu_seqlens, mask)
         if c.rope_period > 0:
             at, new["position"] = positions(qk, old.get("position"), cu_seqlens, mask)
-            q, k = (torch.ops.lattice.rotate(x, at, c.rope_theta, c.rope_period) for x in (q, k))
+            q, k = (torch.ops.lattice.rotate(x, at, self.rope_rates, c.rope_period) for x in (q, k))
         return q, k
 
     def _values(self, v, old, new, cu_seqlens, mask):

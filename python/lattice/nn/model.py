@@ -19,7 +19,7 @@ from lattice.nn.mixer import Mixer, State
 class Attention(nn.Module):
     """Causal softmax attention with rotary positions: `y, state = attention(x, state)`, x and y [B,T,C].
 
-    A state holds keys and values [B,P,H,D], which grow, position [B], and with a mask keep [B,P]. mask and cu_seqlens are
+    A state holds keys and values [B,P,kv_heads,D], which grow, position [B], and with a mask keep [B,P]. mask and cu_seqlens are
     those of Mixer; after packed texts there is no going on.
     """
 
@@ -31,6 +31,7 @@ class Attention(nn.Module):
     def __init__(self, config: Config, layer: int = 0, *, init: bool = True, seed: int | None = None):
         super().__init__()
         self.config = config
+        self.rope_rates = config.rope_rates(config.head_width // 2)
         prefix = f"blocks.{layer}.mixer."
         add_layers(self, config.tensors(prefix), config.norm_eps)
         if init:
@@ -42,9 +43,9 @@ class Attention(nn.Module):
         old = state or {}
         if "packed" in old:
             raise ValueError("[nn] attention over packed texts leaves no state to go on from; run the texts one by one")
-        q, k, v = (wide(y).unflatten(-1, (self.config.heads, -1)) for y in project(x, self.q, self.k, self.v))
+        q, k, v = (wide(y).unflatten(-1, (-1, self.config.head_width)) for y in project(x, self.q, self.k, self.v))
         at, length = positions(x, old.get("position"), cu_seqlens, mask)
-        q, k = (torch.ops.lattice.rotate(y, at, self.config.rope_theta) for y in (q, k))
+        q, k = (torch.ops.lattice.rotate(y, at, self.rope_rates) for y in (q, k))
         keep = self._keep(x, old, mask)
         if keep is not None:
             v = hide_padding(v, mask)

@@ -13,7 +13,7 @@ StateCost::StateCost(const ServedModel& served) {
   fixed_ = runtime::Session(served.model).Bytes() + config.vocab_size * kNumber;
   per_token_ = kSlack * kNumber;  // its id
   if (kernels::FindMemory(config.mixer).attention)
-    per_token_ += kSlack * config.layers * config.width * 2 * kNumber;
+    per_token_ += kSlack * config.layers * config.KvHeads() * config.HeadDim() * 2 * kNumber;
 }
 
 }  // namespace lattice::server
