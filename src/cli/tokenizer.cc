@@ -38,11 +38,12 @@ struct EncodeOptions {
   std::string tokenizer;
   std::string text;
   bool json_lines = false;
+  bool special = false;
 };
 
-void PrintIds(const text::Tokenizer& tokenizer, std::string_view text) {
+void PrintIds(const text::Tokenizer& tokenizer, std::string_view text, bool special) {
   const char* separator = "";
-  for (const int32_t id : tokenizer.Encode(text)) {
+  for (const int32_t id : special ? tokenizer.EncodeMarked(text) : tokenizer.Encode(text)) {
     std::cout << separator << id;
     separator = " ";
   }
@@ -56,11 +57,11 @@ int Encode(const EncodeOptions& options) {
     for (std::string line; std::getline(std::cin, line);) {
       const nlohmann::json text = io::ParseJson(line, StrCat("line ", ++number));
       Check(text.is_string(), "[tokenizer] line ", number, " is not a string of JSON");
-      PrintIds(*tokenizer, text.get_ref<const std::string&>());
+      PrintIds(*tokenizer, text.get_ref<const std::string&>(), options.special);
     }
     return 0;
   }
-  PrintIds(*tokenizer, TextOrInput(options.text));
+  PrintIds(*tokenizer, TextOrInput(options.text), options.special);
   return 0;
 }
 
@@ -92,6 +93,8 @@ void AddEncode(CLI::App& parent, Chosen& chosen) {
   what->add_flag("--json-lines", options->json_lines,
                  "every line of standard input is a string of JSON and gives a line of ids");
   what->require_option(1);
+  command->add_flag("--special", options->special,
+                    "the spelling of a special token is that token, as in chats");
   command->footer("Example: ./lattice tokenizer encode --tokenizer book.model --text \"It was\"");
   command->callback([options, &chosen] { chosen = [options] { return Encode(*options); }; });
 }

@@ -274,7 +274,7 @@ int lattice_session_generate(lattice_session* session, const lattice_sampling* o
     const auto sampling = Checked(*options);
     while (*count < capacity) {
       const int32_t token = session->Sample(sampling);
-      if (token == session->open->tokenizer->special().eot) break;
+      if (session->open->tokenizer->special().Ends(token)) break;
       session->Append({&token, 1});
       tokens[(*count)++] = token;
     }

@@ -44,10 +44,12 @@ Generator::~Generator() = default;
 GenerationFigures Generator::Generate(std::string_view prompt, const GenerationOptions& options,
                                       const std::function<void(std::string_view)>& show) {
   const text::Tokenizer& tokenizer = *parts_->tokenizer;
-  const int32_t eot = tokenizer.special().eot;
-  std::vector<int32_t> ids = tokenizer.Encode(prompt);
+  const text::SpecialIds& special = tokenizer.special();
+  std::vector<int32_t> ids;
+  if (special.starts_texts) ids.push_back(special.bos);
+  tokenizer.EncodeTo(prompt, ids);
   // Without a prompt the text starts as a document does in training: after the end-of-text token.
-  if (ids.empty()) ids.push_back(std::max(eot, 0));
+  if (ids.empty()) ids.push_back(std::max(special.eot, 0));
 
   GenerationFigures figures;
   figures.prompt_tokens = static_cast<int64_t>(ids.size());
@@ -62,7 +64,7 @@ GenerationFigures Generator::Generate(std::string_view prompt, const GenerationO
   text::StreamDecoder decoder(tokenizer, prompt.empty());
   while (figures.tokens < options.tokens) {
     const int32_t id = sampler.Next(logits);
-    if (id == eot) break;
+    if (special.Ends(id)) break;
     ++figures.tokens;
     show(decoder.Push(id));
     if (figures.tokens < options.tokens) logits = parts_->Read(session, {&id, 1});

@@ -4,8 +4,6 @@
 #include <queue>
 #include <tuple>
 
-#include "text/bpe_split.h"
-
 namespace lattice::text {
 namespace {
 
@@ -15,11 +13,12 @@ class Merger {
  public:
   Merger(const BpeTokenizer::Tables& tables, std::string_view word) : tables_(tables) {
     symbols_.reserve(word.size());
-    for (size_t i = 0; i < word.size(); ++i) {
-      const int index = static_cast<int>(i);
-      symbols_.push_back({tables.byte_ids[static_cast<uint8_t>(word[i])], index - 1, index + 1});
+    for (const char byte : word) {
+      const int32_t id = tables.byte_ids[static_cast<uint8_t>(byte)];
+      const int index = static_cast<int>(symbols_.size());
+      if (id >= 0) symbols_.push_back({id, index - 1, index + 1});
     }
-    symbols_.back().next = kNone;
+    if (!symbols_.empty()) symbols_.back().next = kNone;
     for (int i = 0; i + 1 < static_cast<int>(symbols_.size()); ++i) Offer(i);
   }
 
@@ -29,7 +28,8 @@ class Merger {
       queue_.pop();
       if (StillThere(best)) Merge(best);
     }
-    for (int i = 0; i != kNone; i = symbols_[i].next) out.push_back(symbols_[i].id);
+    for (int i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next)
+      out.push_back(symbols_[i].id);
   }
 
  private:
@@ -87,14 +87,27 @@ class Merger {
 
 }  // namespace
 
-BpeTokenizer::BpeTokenizer(Tables tables, std::vector<TokenizerFile> files)
-    : Tokenizer("bpe", static_cast<int32_t>(tables.tokens.size()), {-1, tables.eot, tables.eot},
-                std::move(files)),
-      tables_(std::move(tables)) {}
+BpeTokenizer::BpeTokenizer(std::string_view kind, Tables tables, std::vector<TokenizerFile> files)
+    : Tokenizer(kind, static_cast<int32_t>(tables.tokens.size()), tables.special, std::move(files),
+                tables.specials),
+      tables_(std::move(tables)),
+      added_{Spellings(tables_.added[0]), Spellings(tables_.added[1])} {
+  // What special tokens are called is not text.
+  for (const SpecialToken& token : tables_.specials) tables_.tokens[static_cast<size_t>(token.id)].clear();
+  if (!tables_.whole_words) return;
+  for (size_t id = 0; id < tables_.tokens.size(); ++id)
+    words_.emplace(tables_.tokens[id], static_cast<int32_t>(id));
+}
 
 void BpeTokenizer::EncodeTo(std::string_view text, std::vector<int32_t>& out) const {
+  EncodeAround(added_[0], text, out, [&](std::string_view part) {
+    EncodeAround(added_[1], part, out, [&](std::string_view words) { EncodeWords(words, out); });
+  });
+}
+
+void BpeTokenizer::EncodeWords(std::string_view text, std::vector<int32_t>& out) const {
   while (!text.empty()) {
-    const std::string_view word = text.substr(0, FirstWord(text));
+    const std::string_view word = text.substr(0, FirstWord(text, tables_.split));
     EncodeWord(word, out);
     text.remove_prefix(word.size());
   }
@@ -103,12 +116,17 @@ void BpeTokenizer::EncodeTo(std::string_view text, std::vector<int32_t>& out) co
 void BpeTokenizer::EncodeWord(std::string_view word, std::vector<int32_t>& out) const {
   if (cache_.Append(word, out)) return;
   const size_t before = out.size();
-  Merger(tables_, word).Run(out);
+  const auto whole = words_.find(word);
+  if (whole != words_.end()) {
+    out.push_back(whole->second);
+  } else {
+    Merger(tables_, word).Run(out);
+  }
   cache_.Store(word, std::span(out).subspan(before));
 }
 
 void BpeTokenizer::AppendToken(int32_t id, bool, std::string& out) const {
-  if (id != tables_.eot) out += tables_.tokens[static_cast<size_t>(id)];
+  out += tables_.tokens[static_cast<size_t>(id)];
 }
 
 }  // namespace lattice::text

@@ -10,6 +10,7 @@
 namespace lattice::text {
 
 std::optional<HubTokenizer> BpeTokenizer::ForHub() const {
+  if (kind() != "bpe") return std::nullopt;  // it has the library's own files
   // The vocabulary as its file has it, which has been read before.
   HubMerging merging;
   merging.vocab = nlohmann::json::parse(files()[0].content);
@@ -24,9 +25,9 @@ std::optional<HubTokenizer> BpeTokenizer::ForHub() const {
                                 {"behavior", "Isolated"},
                                 {"invert", false}};
   const nlohmann::json splitting = {{"type", "Sequence"}, {"pretokenizers", {words, HubBytesAsCharacters()}}};
-  const std::string eot(tables_.eot >= 0 ? kEndOfText : "");
+  const std::string eot(tables_.special.eot >= 0 ? kEndOfText : "");
   std::vector<std::pair<int32_t, std::string>> special;
-  if (tables_.eot >= 0) special.emplace_back(tables_.eot, eot);
+  if (tables_.special.eot >= 0) special.emplace_back(tables_.special.eot, eot);
   return HubTokenizer{HubTokenizerJson(merging, nullptr, splitting, HubBytesAsCharacters(), special), "",
                       eot};
 }

@@ -23,9 +23,15 @@ json TokenizerConfig(const HubTokenizer& hub) {
 }
 
 // Generation ends at the end of text, and begins behind one where it has no prompt, as in runtime/generator.cc.
-json GenerationConfig(int32_t eot) {
+json GenerationConfig(const Tokenizer& tokenizer) {
+  const SpecialIds& special = tokenizer.special();
+  const int32_t eot = special.eot;
   json config = {{"bos_token_id", std::max(eot, 0)}, {"pad_token_id", std::max(eot, 0)}};
   if (eot >= 0) config["eos_token_id"] = eot;
+  if (tokenizer.kind() != kHubTokenizerFile) return config;
+  // A model from elsewhere ends its texts in two ways, and begins them with a token of its own.
+  if (special.bos >= 0) config["bos_token_id"] = special.bos;
+  if (special.eos != eot) config["eos_token_id"] = {special.eos, eot};
   return config;
 }
 
@@ -74,7 +80,7 @@ void SaveHubFiles(const Tokenizer& tokenizer, const std::filesystem::path& direc
   const auto save = [&](std::string_view name, const json& value) {
     io::WriteFileAtomic(directory / name, io::DumpJsonIndented(value));
   };
-  save(kGenerationConfigFile, GenerationConfig(tokenizer.special().eot));
+  save(kGenerationConfigFile, GenerationConfig(tokenizer));
   const std::optional<HubTokenizer> hub = tokenizer.ForHub();
   if (!hub.has_value()) return;
   io::WriteFileAtomic(directory / kHubTokenizerFile, hub->json);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kKinds[] = {"bytes", "sentencepiece", "bpe"};
+constexpr std::string_view kKinds[] = {"bytes", "sentencepiece", "bpe", "tokenizer.json"};
 constexpr std::string_view kVocabSuffix = "vocab.json", kMergesSuffix = "merges.txt";
 
 // A path that cannot be accessed counts as missing.
@@ -31,6 +31,7 @@ std::unique_ptr<Tokenizer> OpenKind(std::string_view kind, const fs::path& direc
   if (kind == "bytes") return std::make_unique<BytesTokenizer>();
   if (kind == "sentencepiece") return LoadSentencePiece(directory / kSentencePieceFile);
   if (kind == "bpe") return LoadBpe(directory / kVocabFile, directory / kMergesFile);
+  if (kind == kHubTokenizerFile) return LoadTokenizerJson(directory / kHubTokenizerFile);
   Fail("[tokenizer] ", source, ": unknown kind \"", kind, "\"", DidYouMean(kind, kKinds));
 }
 
@@ -43,6 +44,8 @@ std::unique_ptr<Tokenizer> OpenSaved(const fs::path& directory) {
   Check(hash == tokenizer->hash(), "[tokenizer] the files in ", directory.string(), " have the hash ",
         tokenizer->hash(), " but ", kTokenizerFile, " records ", hash,
         "; the tokenizer was changed after it was saved");
+  if (saved.contains("starts_texts"))
+    tokenizer->SetStartsTexts(io::GetJson<bool>(saved, "starts_texts", source));
   return tokenizer;
 }
 
@@ -50,8 +53,9 @@ std::unique_ptr<Tokenizer> OpenDirectory(const fs::path& directory) {
   if (Exists(directory / kTokenizerFile)) return OpenSaved(directory);
   if (Exists(directory / kSentencePieceFile)) return OpenKind("sentencepiece", directory, "");
   if (Exists(directory / kVocabFile)) return OpenKind("bpe", directory, "");
+  if (Exists(directory / kHubTokenizerFile)) return OpenKind(kHubTokenizerFile, directory, "");
   Fail("[tokenizer] ", directory.string(), " has no tokenizer: expected ", kTokenizerFile, ", ",
-       kSentencePieceFile, ", or ", kVocabFile, " with ", kMergesFile);
+       kSentencePieceFile, ", ", kVocabFile, " with ", kMergesFile, ", or ", kHubTokenizerFile);
 }
 
 }  // namespace
@@ -65,16 +69,17 @@ std::unique_ptr<Tokenizer> OpenTokenizer(const std::string& spec) {
   if (spec.ends_with(kVocabSuffix)) {
     return LoadBpe(spec, spec.substr(0, spec.size() - kVocabSuffix.size()).append(kMergesSuffix));
   }
+  if (spec.ends_with(kHubTokenizerFile)) return LoadTokenizerJson(spec);
   return LoadSentencePiece(spec);
 }
 
 void SaveTokenizer(const Tokenizer& tokenizer, const fs::path& directory) {
   for (const TokenizerFile& file : tokenizer.files())
     io::WriteFileAtomic(directory / file.name, file.content);
-  const nlohmann::ordered_json saved = {
-      {"kind", tokenizer.kind()},          {"vocab_size", tokenizer.vocab_size()},
-      {"bos_id", tokenizer.special().bos}, {"eos_id", tokenizer.special().eos},
-      {"eot_id", tokenizer.special().eot}, {"hash", tokenizer.hash()}};
+  nlohmann::ordered_json saved = {{"kind", tokenizer.kind()},          {"vocab_size", tokenizer.vocab_size()},
+                                  {"bos_id", tokenizer.special().bos}, {"eos_id", tokenizer.special().eos},
+                                  {"eot_id", tokenizer.special().eot}, {"hash", tokenizer.hash()}};
+  if (tokenizer.special().starts_texts) saved["starts_texts"] = true;
   io::WriteFileAtomic(directory / kTokenizerFile, saved.dump(2) + "\n");
   SaveHubFiles(tokenizer, directory);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "text/tokenizer.h"
 
@@ -24,6 +25,22 @@ std::unique_ptr<Tokenizer> LoadSentencePiece(const std::filesystem::path& path);
 
 // The same from the content of the file; `source` names it in errors.
 std::unique_ptr<Tokenizer> ParseSentencePiece(std::string content, const std::string& source);
+
+// A BPE model as data.
+struct SentencePieceParts {
+  struct Piece {
+    std::string text;
+    float score = 0;
+    uint64_t type = 1;  // 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
+  };
+  std::vector<Piece> pieces;
+  int64_t unknown = 0, bos = -1, eos = -1;  // -1: none
+  bool byte_fallback = false;
+  bool dummy_prefix = true;  // a space is added in front of the text
+};
+
+// The content of the .model file; nothing is checked, ParseSentencePiece does that.
+std::string WriteSentencePiece(const SentencePieceParts& parts);
 
 struct SentencePieceTraining {
   int64_t vocab_size = 8192;

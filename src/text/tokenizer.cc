@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "io/hash.h"
+#include "text/spellings.h"
 
 namespace lattice::text {
 namespace {
@@ -20,12 +21,24 @@ std::string HashOf(std::string_view kind, std::span<const TokenizerFile> files) 
 }  // namespace
 
 Tokenizer::Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special,
-                     std::vector<TokenizerFile> files)
+                     std::vector<TokenizerFile> files, std::vector<SpecialToken> special_tokens)
     : kind_(kind),
       vocab_size_(vocab_size),
       special_(special),
+      special_tokens_(std::move(special_tokens)),
       files_(std::move(files)),
       hash_(HashOf(kind_, files_)) {}
+
+void Tokenizer::EncodeMarkedTo(std::string_view text, std::vector<int32_t>& out) const {
+  const Spellings spellings(special_tokens_);
+  EncodeAround(spellings, text, out, [&](std::string_view part) { EncodeTo(part, out); });
+}
+
+std::vector<int32_t> Tokenizer::EncodeMarked(std::string_view text) const {
+  std::vector<int32_t> ids;
+  EncodeMarkedTo(text, ids);
+  return ids;
+}
 
 std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
   std::vector<int32_t> ids;

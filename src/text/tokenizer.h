@@ -17,12 +17,21 @@ namespace lattice::text {
 struct SpecialIds {
   int32_t bos = -1;
   int32_t eos = -1;
-  int32_t eot = -1;  // end of text: between documents
+  int32_t eot = -1;           // end of text: between documents
+  bool starts_texts = false;  // every text begins with bos, as the model was trained
 
   // End: the id that ends a text. Begin: the id that precedes the first token of a text, where one is needed:
   // bos, or else the id that ended the text before it.
   int32_t End() const { return eos >= 0 ? eos : eot; }
   int32_t Begin() const { return bos >= 0 ? bos : End(); }
+  // Whether a text that is being made ends where this id is chosen.
+  bool Ends(int32_t id) const { return id >= 0 && (id == eos || id == eot); }
+};
+
+// A special id with the text that stands for it in chat templates.
+struct SpecialToken {
+  int32_t id = -1;
+  std::string text;
 };
 
 // A file that belongs to a tokenizer, under the name it has in a checkpoint.
@@ -46,10 +55,13 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // "bytes", "sentencepiece" or "bpe".
+  // "bytes", "sentencepiece", "bpe" or "tokenizer.json".
   std::string_view kind() const { return kind_; }
   int32_t vocab_size() const { return vocab_size_; }
   const SpecialIds& special() const { return special_; }
+  // Whether every text begins with bos belongs to the model rather than to the tokenizer's files. For who opens one,
+  // before anybody else uses it.
+  void SetStartsTexts(bool starts) { special_.starts_texts = starts && special_.bos >= 0; }
   std::span<const TokenizerFile> files() const { return files_; }
   // 64 hexadecimal digits over kind and files: equal hashes give equal tokens. Stored in shards and
   // checkpoints.
@@ -59,6 +71,13 @@ class Tokenizer {
   // sentencepiece reads it as U+FFFD (text/utf8.h counts such bytes).
   virtual void EncodeTo(std::string_view text, std::vector<int32_t>& out) const = 0;
   std::vector<int32_t> Encode(std::string_view text) const;
+
+  // The special ids that have a spelling, by id.
+  std::span<const SpecialToken> special_tokens() const { return special_tokens_; }
+  // Appends the ids of `text`, in which the spelling of a special token is that token: for what a chat template
+  // has made, never for what a stranger wrote. At one place the longest spelling counts.
+  void EncodeMarkedTo(std::string_view text, std::vector<int32_t>& out) const;
+  std::vector<int32_t> EncodeMarked(std::string_view text) const;
 
   // Appends the bytes of one token, which may start or end inside a character. `at_start`: this is the
   // beginning of the text (sentencepiece removes the space that it has added there). Throws Error for an
@@ -70,7 +89,8 @@ class Tokenizer {
   virtual std::optional<HubTokenizer> ForHub() const { return std::nullopt; }
 
  protected:
-  Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special, std::vector<TokenizerFile> files);
+  Tokenizer(std::string_view kind, int32_t vocab_size, SpecialIds special, std::vector<TokenizerFile> files,
+            std::vector<SpecialToken> special_tokens = {});
 
   // DecodeTo() after the check of the id.
   virtual void AppendToken(int32_t id, bool at_start, std::string& out) const = 0;
@@ -79,6 +99,7 @@ class Tokenizer {
   std::string_view kind_;
   int32_t vocab_size_;
   SpecialIds special_;
+  std::vector<SpecialToken> special_tokens_;
   std::vector<TokenizerFile> files_;
   std::string hash_;
 };
@@ -87,8 +108,9 @@ class Tokenizer {
 //   bytes                256 bytes and one id for the end of text
 //   FILE.model           SentencePiece
 //   [NAME.]vocab.json    byte-level BPE, with [NAME.]merges.txt beside it
+//   FILE/tokenizer.json  byte-level BPE as the `tokenizers` library of Hugging Face stores it
 //   DIRECTORY            with lattice_tokenizer.json (a checkpoint), or tokenizer.model, or vocab.json and
-//                        merges.txt
+//                        merges.txt, or tokenizer.json
 // Throws Error that says what was tried. In a checkpoint the files must have the recorded hash.
 std::unique_ptr<Tokenizer> OpenTokenizer(const std::string& spec);
 

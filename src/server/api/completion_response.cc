@@ -37,6 +37,9 @@ std::string DumpJson(const OrderedJson& value) {
 }
 
 std::string SpecialName(const text::Tokenizer& tokenizer, int32_t id) {
+  for (const text::SpecialToken& token : tokenizer.special_tokens()) {
+    if (token.id == id) return token.text;
+  }
   const text::SpecialIds& special = tokenizer.special();
   if (id == special.eot) return std::string(text::kEndOfText);
   if (id == special.bos) return "<s>";

@@ -197,7 +197,7 @@ TokenRecord Sequence::RecordOf(int32_t id, std::span<const float> logits) const 
 }
 
 bool Sequence::Ends(int32_t id) const {
-  return id == context_.served.tokenizer->special().eot || (id >= 0 && id == task_.also_ends);
+  return context_.served.tokenizer->special().Ends(id) || (id >= 0 && id == task_.also_ends);
 }
 
 void Sequence::Choose(std::span<const float> logits) {

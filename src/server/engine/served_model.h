@@ -19,10 +19,12 @@ struct ServedModel {
   int64_t created = 0;  // seconds since 1970, when the server started
   std::shared_ptr<const text::ChatTemplate> chat_template = nullptr;  // null: conversations are plain text
 
-  // The token that a text without a prompt starts after: the end-of-text token, as in training.
+  // The token that a text without a prompt starts after, as in training: the end-of-text token, or the one that
+  // every text begins with.
   int32_t FirstToken() const {
-    const int32_t eot = tokenizer->special().eot;
-    return eot < 0 ? 0 : eot;
+    const text::SpecialIds& special = tokenizer->special();
+    const int32_t first = special.starts_texts ? special.bos : special.eot;
+    return first < 0 ? 0 : first;
   }
 };
 
