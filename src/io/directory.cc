@@ -78,6 +78,29 @@ void ReplaceLink(const fs::path& link, const fs::path& target) {
   SyncDirectory(link.has_parent_path() ? link.parent_path() : ".");
 }
 
+AtomicDirectory::AtomicDirectory(const fs::path& target)
+    : target_(target.has_filename() ? target : target.parent_path()) {
+  std::error_code absent;
+  const bool taken = fs::exists(fs::symlink_status(target_, absent)) &&
+                     !(fs::is_directory(target_, absent) && fs::is_empty(target_, absent));
+  Check(!taken, "[file] ", target_.string(), " exists already; choose another directory");
+  temporary_ = target_;
+  temporary_ += StrCat(".tmp-", ::getpid());
+  RemoveTree(temporary_);
+  MakeDirectories(temporary_);
+}
+
+AtomicDirectory::~AtomicDirectory() {
+  if (!temporary_.empty()) RemoveTree(temporary_);
+}
+
+void AtomicDirectory::Commit() {
+  SyncDirectory(temporary_);
+  Rename(temporary_, target_);
+  temporary_.clear();
+  SyncDirectory(target_.has_parent_path() ? target_.parent_path() : ".");
+}
+
 void RemoveTree(const fs::path& directory) {
   std::error_code ignored;
   fs::remove_all(directory, ignored);

@@ -21,6 +21,23 @@ void Rename(const std::filesystem::path& from, const std::filesystem::path& to);
 // with a number when that is taken.
 void ReplaceLink(const std::filesystem::path& link, const std::filesystem::path& target);
 
+// A new directory that appears under its name complete, or not at all: files go to path(), a directory beside it,
+// until Commit() renames it. Without Commit() the destructor removes it. An empty directory of the name is replaced;
+// any other file or directory is refused by the constructor.
+class AtomicDirectory {
+ public:
+  explicit AtomicDirectory(const std::filesystem::path& target);
+  ~AtomicDirectory();
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }
+  void Commit();
+
+ private:
+  std::filesystem::path target_, temporary_;
+};
+
 // Removes a directory with everything in it; what cannot be removed stays, silently.
 void RemoveTree(const std::filesystem::path& directory);
 
