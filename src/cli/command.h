@@ -41,6 +41,7 @@ void LoadPlugins();
 
 void AddTrain(CLI::App& app, Chosen& chosen);
 void AddGenerate(CLI::App& app, Chosen& chosen);
+void AddImport(CLI::App& app, Chosen& chosen);
 void AddConvert(CLI::App& app, Chosen& chosen);
 void AddServe(CLI::App& app, Chosen& chosen);
 void AddEval(CLI::App& app, Chosen& chosen);

@@ -3,11 +3,14 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/open_model.h"
+#include "foreign/hugging_face.h"
+#include "foreign/import.h"
 #include "io/directory.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
@@ -20,6 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Said of models of which nobody knows the longest text they were trained on.
+constexpr int64_t kContext = 2048;
+
 struct ConvertFlags {
   std::string model;
   std::string to;
@@ -27,12 +33,28 @@ struct ConvertFlags {
   bool force = false;
 };
 
-std::string_view TorchName(runtime::WeightFormat format) {
-  return format == runtime::WeightFormat::kBf16 ? "bfloat16" : "float32";
+constexpr std::string_view kForTransformers = "hf";
+
+// Writes config and weights as a LlamaForCausalLM of transformers.
+void WriteForTransformers(const OpenedModel& opened, const fs::path& to) {
+  const auto origin = foreign::ReadOrigin(opened.checkpoint);
+  const int64_t known = origin.has_value() ? origin->context : 0;
+  foreign::WriteHuggingFace(opened.model->config(), opened.model->parts().weights,
+                            known > 0 ? known : kContext, to);
+}
+
+void WriteOurs(const OpenedModel& opened, const fs::path& to) {
+  io::MakeDirectories(to);
+  const model::ModelConfig& config = opened.model->config();
+  runtime::WriteWeights(config, opened.model->parts().weights, to / model::kWeightsFile);
+  io::WriteFileAtomic(to / model::kConfigFile,
+                      model::ModelToJson(config, runtime::TorchName(opened.model->format())));
 }
 
 int Convert(const ConvertFlags& options) {
-  const runtime::WeightFormat format = AsUsage([&] { return runtime::FormatNamed(options.to); });
+  const bool for_transformers = options.to == kForTransformers;
+  std::optional<runtime::WeightFormat> format;
+  if (!for_transformers) format = AsUsage([&] { return runtime::FormatNamed(options.to); });
   const fs::path from = runs::FindCheckpoint(options.model);
   const fs::path to = options.out;
   if (fs::exists(to) && fs::equivalent(from, to)) {
@@ -44,10 +66,9 @@ int Convert(const ConvertFlags& options) {
                " exists already; choose another directory, or pass --force to replace the model in it"));
   }
   const OpenedModel opened = OpenModel(options.model, {.format = format});
-  io::MakeDirectories(to);
-  runtime::WriteWeights(opened.model->config(), opened.model->parts().weights, to / model::kWeightsFile);
-  io::WriteFileAtomic(to / model::kConfigFile, model::ModelToJson(opened.model->config(), TorchName(format)));
+  for_transformers ? WriteForTransformers(opened, to) : WriteOurs(opened, to);
   text::SaveTokenizer(*opened.tokenizer, to);
+  foreign::CopyBelongings(opened.checkpoint, to);
   const auto size = [](const fs::path& directory) {
     return BytesText(static_cast<int64_t>(fs::file_size(directory / model::kWeightsFile)));
   };
@@ -65,7 +86,8 @@ void AddConvert(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<ConvertFlags>();
   AddPlugins(*command);
   command->add_option("--model", options->model, "run directory or checkpoint")->required();
-  command->add_option("--to", options->to, "bf16, int8 or float32")->required();
+  command->add_option("--to", options->to, "bf16, int8 or float32; hf: a LLaMA model for transformers")
+      ->required();
   command->add_option("--out", options->out, "directory of the new checkpoint")->required();
   command->add_flag("--force", options->force, "replace the model in a directory that exists");
   command->footer("Example: ./lattice convert --model runs/book-lattice_dec-1 --to int8 --out book-int8");

@@ -150,7 +150,10 @@ void AddDemo(CLI::App& app, Chosen& chosen) {
   command->add_option("--out", options->out, "directory for the runs; default: runs/demo-<mixer>-<number>");
   command->add_option("--threads", options->threads, "threads; default: all cores")
       ->check(CLI::Range(1, 4096));
-  command->footer("Example: ./lattice demo --compare");
+  command->footer(
+      "Examples:\n"
+      "  ./lattice demo --compare\n"
+      "  ./lattice demo --chat        a conversation with SmolLM2-135M; see ./lattice demo --chat --help");
   command->callback([options, &chosen] { chosen = [options] { return Demo(*options); }; });
 }
 

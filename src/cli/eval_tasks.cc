@@ -64,10 +64,10 @@ std::vector<Job> ChooseTasks(const EvalTasksFlags& options) {
   return jobs;
 }
 
-// For "auto": models of this project are trained without a beginning-of-text token, LLaMA models with one.
+// For "auto": models of this project are trained without a beginning-of-text token, many others with one.
 bool AddsBos(const EvalTasksFlags& options, const OpenedModel& model) {
   if (options.add_bos != "auto") return options.add_bos == "true";
-  return model.foreign && model.tokenizer->special().bos >= 0;
+  return model.tokenizer->special().starts_texts;
 }
 
 nlohmann::ordered_json ToJson(const eval::TaskResult& result, const std::string& file) {

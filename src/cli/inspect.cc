@@ -12,10 +12,12 @@
 #include "cli/command.h"
 #include "cli/inspect_memory.h"
 #include "cli/open_model.h"
+#include "cli/origin.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/cost.h"
 #include "model/tensors.h"
+#include "runs/run_directory.h"
 #include "text/tokenizer.h"
 
 namespace lattice::cli {
@@ -121,8 +123,13 @@ int Inspect(const InspectFlags& options) {
   const Subject subject = options.model.empty() ? FromConfig(options) : FromCheckpoint(options);
   if (options.json) {
     PrintJson(subject);
-  } else {
-    PrintTable(subject);
+    return 0;
+  }
+  PrintTable(subject);
+  if (options.model.empty()) return 0;
+  if (const auto origin = foreign::ReadOrigin(runs::FindCheckpoint(options.model))) {
+    std::cout << "\n";
+    PrintOrigin(*origin);
   }
   return 0;
 }

@@ -26,6 +26,7 @@ int Run(int argc, char** argv) {
   AddEval(app, chosen);
   AddMqar(app, chosen);
   AddInspect(app, chosen);
+  AddImport(app, chosen);
   AddConvert(app, chosen);
   AddVerify(app, chosen);
   AddTokenizer(app, chosen);

@@ -2,11 +2,11 @@
 #include "cli/open_model.h"
 
 #include "base/error.h"
+#include "foreign/hugging_face.h"
 #include "io/safetensors.h"
 #include "model/checkpoint.h"
 #include "model/tensors.h"
 #include "runs/run_directory.h"
-#include "runtime/llama.h"
 
 namespace lattice::cli {
 namespace {
@@ -15,16 +15,23 @@ namespace fs = std::filesystem;
 
 std::shared_ptr<const runtime::Model> LoadWeights(const fs::path& checkpoint,
                                                   std::optional<runtime::WeightFormat> format) {
-  if (runtime::IsLlama(checkpoint)) {
-    return runtime::LoadLlama(checkpoint, format.value_or(runtime::WeightFormat::kF32));
+  if (foreign::IsLlama(checkpoint)) {
+    const foreign::ForeignModel model = foreign::OpenHuggingFace(checkpoint);
+    return runtime::Model::Make(model.config, model.fill, format.value_or(runtime::WeightFormat::kF32));
   }
   return runtime::Model::Load(checkpoint, format);
 }
 
 std::unique_ptr<text::Tokenizer> OpenTokenizerOf(const fs::path& checkpoint, const std::string& spec) {
-  if (!spec.empty()) return text::OpenTokenizer(spec);
+  if (!spec.empty()) {
+    auto tokenizer = text::OpenTokenizer(spec);
+    // LLaMA's SentencePiece models go with texts that begin with bos.
+    if (foreign::IsLlama(checkpoint) && tokenizer->kind() == "sentencepiece") tokenizer->SetStartsTexts(true);
+    return tokenizer;
+  }
   try {
-    return text::OpenTokenizer(checkpoint.string());
+    return foreign::IsLlama(checkpoint) ? foreign::OpenForeignTokenizer(checkpoint)
+                                        : text::OpenTokenizer(checkpoint.string());
   } catch (const Error& error) {
     Fail("[model] the checkpoint ", checkpoint.string(), " has no tokenizer that can be read (", error.what(),
          "); put the one it was trained with there, or name it where the command has --tokenizer");
@@ -37,7 +44,7 @@ OpenedModel OpenModel(const std::string& path, const OpenOptions& options) {
   OpenedModel out;
   out.checkpoint = runs::FindCheckpoint(path);
   out.tokenizer = OpenTokenizerOf(out.checkpoint, options.tokenizer);
-  out.foreign = runtime::IsLlama(out.checkpoint);
+  out.foreign = foreign::IsLlama(out.checkpoint);
   out.model = LoadWeights(out.checkpoint, options.format);
   Check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "[model] the tokenizer of ",
         out.checkpoint.string(), " has ", out.tokenizer->vocab_size(), " ids but the model knows ",
@@ -52,7 +59,7 @@ std::shared_ptr<const runtime::Model> OpenWeights(const std::string& path,
 
 model::ModelConfig OpenConfig(const std::string& path) {
   const fs::path checkpoint = runs::FindCheckpoint(path);
-  if (runtime::IsLlama(checkpoint)) return runtime::LlamaConfig(checkpoint);
+  if (foreign::IsLlama(checkpoint)) return foreign::LlamaConfig(checkpoint);
   for (const std::string_view name : {model::kConfigFile, model::kWeightsFile})
     model::VerifyChecksum(checkpoint / name);
   const model::ModelConfig config = model::ReadModelConfig(checkpoint);

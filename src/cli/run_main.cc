@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   lattice::cli::AddServe(app, chosen);
   lattice::cli::AddEval(app, chosen);
   lattice::cli::AddInspect(app, chosen);
+  lattice::cli::AddImport(app, chosen);
   lattice::cli::AddConvert(app, chosen);
   lattice::cli::AddPlot(app, chosen);
   return lattice::cli::RunProgram(app, chosen, argc, argv);

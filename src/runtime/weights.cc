@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "base/nearest.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "io/half.h"
 #include "io/hash.h"
 #include "kernels/engine/arena.h"
 #include "model/checkpoint.h"
@@ -29,13 +29,6 @@ size_t RoundUp(size_t bytes, size_t to) { return (std::max<size_t>(bytes, 1) + t
 constexpr std::string_view kNames[] = {"float32", "bf16", "int8"};
 constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8};
 
-float WidenF16(uint16_t half) {
-  const uint32_t sign = uint32_t{half & 0x8000u} << 16, exponent = (half >> 10) & 31, mantissa = half & 1023;
-  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(mantissa), -24), sign ? -1.0f : 1.0f);
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
-}
-
 // Converts F32, BF16 or F16 to float32. The bytes may be unaligned.
 void WidenBytes(io::Dtype dtype, std::span<const std::byte> bytes, float* out) {
   if (dtype == io::Dtype::kF32) {
@@ -45,7 +38,7 @@ void WidenBytes(io::Dtype dtype, std::span<const std::byte> bytes, float* out) {
   for (size_t i = 0; i < bytes.size() / 2; ++i) {
     uint16_t half;
     std::memcpy(&half, bytes.data() + 2 * i, 2);
-    out[i] = dtype == io::Dtype::kBF16 ? std::bit_cast<float>(uint32_t{half} << 16) : WidenF16(half);
+    out[i] = dtype == io::Dtype::kBF16 ? io::WidenBf16(half) : io::WidenF16(half);
   }
 }
 

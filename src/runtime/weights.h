@@ -105,9 +105,13 @@ void WidenTensor(const io::TensorView& tensor, float* out);
 // Converts row `row` to float32.
 void WidenRow(const WeightMatrix& matrix, int64_t row, float* out);
 
-// Writes the weights in their format to `path`, as docs/checkpoint-format.md specifies.
-void WriteWeights(const model::ModelConfig& config, const Weights& weights,
-                  const std::filesystem::path& path);
+// torch's name of the type of weights in a file: "float32" or "bfloat16".
+std::string_view TorchName(WeightFormat format);
+
+// Writes the weights in their format to `path`, as docs/checkpoint-format.md specifies. `name_of` gives the names
+// in the file, for the formats of others; null: our own.
+void WriteWeights(const model::ModelConfig& config, const Weights& weights, const std::filesystem::path& path,
+                  std::string (*name_of)(std::string_view ours) = nullptr);
 
 }  // namespace lattice::runtime
 

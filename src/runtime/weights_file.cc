@@ -35,18 +35,23 @@ std::span<const std::byte> ByRows(const WeightMatrix& matrix, std::vector<std::v
 
 }  // namespace
 
-void WriteWeights(const model::ModelConfig& config, const Weights& weights,
-                  const std::filesystem::path& path) {
+std::string_view TorchName(WeightFormat format) {
+  return format == WeightFormat::kBf16 ? "bfloat16" : "float32";
+}
+
+void WriteWeights(const model::ModelConfig& config, const Weights& weights, const std::filesystem::path& path,
+                  std::string (*name_of)(std::string_view ours)) {
   std::vector<std::vector<uint16_t>> rounded;
   std::vector<std::vector<std::byte>> unpacked;
   std::vector<io::TensorView> views;
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
+    const std::string name = name_of == nullptr ? info.name : name_of(info.name);
     if (info.IsMatrix()) {
       const WeightMatrix& matrix = weights.Matrix(info.name);
       const io::Dtype dtype = DtypeOf(matrix.format);
-      views.push_back({info.name, dtype, info.shape, ByRows(matrix, unpacked)});
+      views.push_back({name, dtype, info.shape, ByRows(matrix, unpacked)});
       if (matrix.scales != nullptr) {
-        views.push_back(io::ViewOf<float>(info.name + std::string(model::kScaleSuffix), {matrix.rows},
+        views.push_back(io::ViewOf<float>(name + std::string(model::kScaleSuffix), {matrix.rows},
                                           {matrix.scales, static_cast<size_t>(matrix.rows)}));
       }
       continue;
@@ -55,9 +60,9 @@ void WriteWeights(const model::ModelConfig& config, const Weights& weights,
     if (weights.format() == WeightFormat::kBf16) {
       std::vector<uint16_t>& half = rounded.emplace_back(values.size());
       kernels::RoundToBf16(values.data(), static_cast<int64_t>(values.size()), half.data());
-      views.push_back({info.name, io::Dtype::kBF16, info.shape, std::as_bytes(std::span(half))});
+      views.push_back({name, io::Dtype::kBF16, info.shape, std::as_bytes(std::span(half))});
     } else {
-      views.push_back(io::ViewOf<float>(info.name, info.shape, values));
+      views.push_back(io::ViewOf<float>(name, info.shape, values));
     }
   }
   io::WriteSafetensors(path, views, {{"format", "pt"}, {"weights", std::string(Name(weights.format()))}});
