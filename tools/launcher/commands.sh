@@ -188,6 +188,13 @@ command_serve() {
   exec -a ./lattice "$ROOT/build/release/bin/lattice-run" serve "$@"
 }
 
+# The program's own demo, or a chat with a real model.
+command_demo() {
+  prepare release
+  if [[ ${1:-} == --chat ]]; then exec "$PYTHON" "$ROOT/tools/chat/chat.py" "${@:2}"; fi
+  exec "$ROOT/build/release/bin/lattice" demo "$@"
+}
+
 command_torture() {
   usage_if_asked "Usage: ./lattice torture serve|sessions|ranks [--quick] [--only NAME] [more, see ./lattice torture serve --help]
 serve: attacks a server on loopback and checks what it promises meanwhile. sessions: kills, pauses and spoils replicas, Redis
