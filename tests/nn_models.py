@@ -17,6 +17,11 @@ OPTIONS = {
     "rotary": dict(rope_period=16, rope_type="linear", rope_factor=2.0),
     "grouped": dict(mixer="transformer", heads=4, kv_heads=2, rope_type="llama3", rope_factor=4.0, rope_context=64, rope_theta=1000.0),
     "narrow": dict(conv_width=1, mixer="gated_deltanet"),
+    "layers that differ": dict(mixers="lattice_dec, transformer", slots=8),
+    "window": dict(mixer="lattice_dec+window", block="attention", window=7, sinks=2, kv_heads=1),
+    "window alone": dict(mixer="transformer+window", block="attention", window=5, sinks=1),
+    "gates beside a window": dict(mixers="gla+window, transformer", block="attention", window=6, sinks=0, output_gate="sigmoid"),
+    "block of attention": dict(mixer="mlstm", block="attention", heads=4, kv_heads=2),
 }
 
 

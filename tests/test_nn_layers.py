@@ -307,3 +307,42 @@ def test_import_is_lazy():
     package = str(Path(lattice.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=package))
     assert done.returncode == 0, done.stderr
+
+
+STACKS = {name: OPTIONS[name] for name in OPTIONS if {"mixers", "block"} & set(OPTIONS[name])}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@torch.no_grad()
+def test_layers_that_differ_and_windows_may_be_split_and_padded(stack):
+    model, tokens = small_model(**STACKS[stack]), tokens_of(2, 31)
+    whole, states = model(tokens)
+    parts, carried = [], None
+    for piece in tokens.split([1, 2, 9, 13, 6], 1):
+        logits, carried = model(piece, carried)
+        parts.append(logits)
+    torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-4, atol=1e-4)
+    for ours, theirs in zip(states, carried):
+        assert {name: x.shape for name, x in ours.items()} == {name: x.shape for name, x in theirs.items()}
+    padded = torch.cat([tokens_of(2, 5, seed=9), tokens], 1)
+    mask = torch.ones_like(padded, dtype=torch.bool)
+    mask[:, :5] = False
+    torch.testing.assert_close(model(padded, mask=mask)[0][:, 5:], whole, rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_the_state_of_a_window_does_not_grow():
+    model = small_model(**OPTIONS["window"])
+    _, states = model(tokens_of(1, 40))
+    _, later = model(tokens_of(1, 40), states)
+    assert [x.shape for x in states[0].values()] == [x.shape for x in later[0].values()]
+
+
+def test_what_a_window_cannot_do_is_refused():
+    model, tokens = small_model(**OPTIONS["window"]), tokens_of(1, 6)
+    with pytest.raises(ValueError, match="packed"):
+        model(tokens, cu_seqlens=torch.tensor([0, 3, 6]))
+    with pytest.raises(ValueError, match="before the texts"):
+        model(tokens, mask=torch.tensor([[True] * 4 + [False] * 2]))
+    with pytest.raises(ValueError, match="JoinedMixer"):
+        lattice.nn.MemoryLayer(32, 2, mixer="lattice_dec", block="attention")

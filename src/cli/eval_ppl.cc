@@ -147,13 +147,14 @@ int EvalPpl(const EvalPplFlags& options) {
                                  .batch = options.batch,
                                  .progress = [&](int64_t done, int64_t total) { bar.Show(done, total); }}));
   }
-  if (!options.svg.empty()) io::WriteFileAtomic(options.svg, Figure(model.model->config().mixer, results));
+  if (!options.svg.empty())
+    io::WriteFileAtomic(options.svg, Figure(model.model->config().MixerText(), results));
   if (!options.json) {
     PrintTable(results);
     return 0;
   }
   nlohmann::ordered_json out = {{"model", model.checkpoint.string()},
-                                {"mixer", model.model->config().mixer},
+                                {"mixer", model.model->config().MixerText()},
                                 {"data", options.data},
                                 {"state", options.state},
                                 {"results", nlohmann::ordered_json::array()}};

@@ -138,7 +138,7 @@ class TaskRunner {
     if (results_.empty()) return 1;
     if (options_.json) {
       const nlohmann::ordered_json out = {{"model", model_.checkpoint.string()},
-                                          {"mixer", model_.model->config().mixer},
+                                          {"mixer", model_.model->config().MixerText()},
                                           {"add_bos", AddsBos(options_, model_)},
                                           {"max_length", options_.max_length},
                                           {"results", results_}};

@@ -85,7 +85,7 @@ void Row(const std::string& name, const std::string& figure, const std::string& 
 void PrintTable(const Subject& subject) {
   const model::ModelConfig& config = subject.model;
   const model::ParameterCounts counts = model::CountParameters(config);
-  std::cout << config.mixer << ": " << config.layers << " layers, width " << config.width << ", "
+  std::cout << config.MixerText() << ": " << config.layers << " layers, width " << config.width << ", "
             << config.heads << " heads of " << config.Slots() << " slots x " << config.HeadDim()
             << ", vocabulary " << config.vocab_size << "\n\n";
   for (const auto& [part, count] : ByPart(config)) {

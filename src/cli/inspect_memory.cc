@@ -39,13 +39,14 @@ void PrintHeads(const eval::MemoryRecord& record, const std::string& mixer) {
   for (int64_t layer = 0; layer < record.layers; ++layer) {
     for (int64_t head = 0; head < record.heads; ++head) {
       const eval::HeadSummary s = record.Summary(layer, head);
-      std::cout << std::setw(5) << layer + 1 << std::setw(5) << head + 1 << std::setw(9) << Fixed(s.write, 4)
-                << std::setw(9) << Shown(s.novelty, 3) << std::setw(9) << Fixed(s.answer, 3) << std::setw(9)
-                << Shown(s.beta, 4) << std::setw(8) << Fixed(s.active_slots, 1) << " of " << std::left
-                << std::setw(4) << record.slots << std::right << std::setw(6) << s.busiest_slot + 1 << " "
-                << std::setw(5) << Fixed(100 * s.busiest_part, 1) << " %" << std::setw(14)
-                << Fixed(s.read_slots, 1) << std::setw(12) << Fixed(s.similarity, 3) << "  "
-                << Fixed(s.first_rank, 1) << " -> " << Fixed(s.last_rank, 1) << "\n";
+      std::cout << std::setw(5) << record.numbers[static_cast<size_t>(layer)] + 1 << std::setw(5) << head + 1
+                << std::setw(9) << Fixed(s.write, 4) << std::setw(9) << Shown(s.novelty, 3) << std::setw(9)
+                << Fixed(s.answer, 3) << std::setw(9) << Shown(s.beta, 4) << std::setw(8)
+                << Fixed(s.active_slots, 1) << " of " << std::left << std::setw(4) << record.slots
+                << std::right << std::setw(6) << s.busiest_slot + 1 << " " << std::setw(5)
+                << Fixed(100 * s.busiest_part, 1) << " %" << std::setw(14) << Fixed(s.read_slots, 1)
+                << std::setw(12) << Fixed(s.similarity, 3) << "  " << Fixed(s.first_rank, 1) << " -> "
+                << Fixed(s.last_rank, 1) << "\n";
     }
   }
   if (!record.HasNovelty()) {
@@ -86,7 +87,7 @@ int InspectMemory(const MemoryOptions& options) {
   }
   const eval::MemoryRecord record = eval::Examine(model.model, tokens, options.snapshots, options.threads);
   const std::vector<std::string> pieces = Pieces(*model.tokenizer, tokens);
-  const eval::RecordLabels labels = {options.model, model.model->config().mixer, pieces};
+  const eval::RecordLabels labels = {options.model, model.model->config().MixerText(), pieces};
   if (!options.html.empty()) {
     io::WriteFileAtomic(options.html, eval::RecordPage(record, labels));
     std::cerr << "page: " << options.html << "\n";

@@ -66,7 +66,7 @@ Likelihood Naive(const std::shared_ptr<const runtime::Model>& model, const Token
 
 class EveryMixer : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, ::testing::ValuesIn(runtime::AllMixers()),
-                         [](const auto& name) { return name.param; });
+                         [](const auto& name) { return model::TestName(name.param); });
 
 TEST_P(EveryMixer, SharingBatchAndThreadsChangeNothing) {
   const auto model = RandomModel(GetParam());

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/registry.h"
 
 namespace lattice::eval {
 namespace {
@@ -18,12 +17,22 @@ class Microscope : public runtime::StepObserver {
  public:
   Microscope(const model::ModelConfig& config, int64_t tokens, int64_t snapshots)
       : snapshots_(std::clamp<int64_t>(snapshots, 1, tokens)) {
-    record_ = {tokens, config.layers, config.heads, config.Slots(), config.HeadDim(), {}};
-    record_.records.resize(static_cast<size_t>(config.layers * config.heads));
+    places_.resize(static_cast<size_t>(config.layers));
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      places_[static_cast<size_t>(layer)] = static_cast<int64_t>(record_.numbers.size());
+      if (config.HasMemory(layer)) record_.numbers.push_back(layer);
+    }
+    record_.tokens = tokens;
+    record_.layers = static_cast<int64_t>(record_.numbers.size());
+    record_.heads = config.heads;
+    record_.slots = config.Slots();
+    record_.width = config.HeadDim();
+    record_.records.resize(static_cast<size_t>(record_.layers * config.heads));
   }
 
   void Observe(const runtime::MemoryStep& step, const runtime::StepFigures& figures) override {
-    HeadRecord& head = record_.records[static_cast<size_t>(step.layer * record_.heads + step.head)];
+    const int64_t layer = places_[static_cast<size_t>(step.layer)];
+    HeadRecord& head = record_.records[static_cast<size_t>(layer * record_.heads + step.head)];
     head.gamma.push_back(step.gamma);
     head.mu.push_back(step.mu);
     head.write.push_back(static_cast<float>(figures.write));
@@ -54,6 +63,7 @@ class Microscope : public runtime::StepObserver {
   }
 
   int64_t snapshots_;
+  std::vector<int64_t> places_;  // of the model's layers among those with a memory
   MemoryRecord record_;
 };
 
@@ -93,7 +103,7 @@ HeadSummary MemoryRecord::Summary(int64_t layer, int64_t head) const {
 
 MemoryRecord Examine(const std::shared_ptr<const runtime::Model>& model, std::span<const int32_t> tokens,
                      int64_t snapshots, int threads) {
-  Check(!kernels::FindMemory(model->config().mixer).attention,
+  Check(model->config().HasMemory(),
         "[inspect] a transformer keeps all keys and values; it has no memory of slots to look into");
   Check(!tokens.empty(), "[inspect] there is no text to read; pass at least one character");
   Microscope microscope(model->config(), static_cast<int64_t>(tokens.size()), snapshots);

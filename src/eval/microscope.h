@@ -48,8 +48,10 @@ struct HeadSummary {
 };
 
 struct MemoryRecord {
+  // `layers` counts those that have a memory; `numbers` are their places in the model, from 0.
   int64_t tokens = 0, layers = 0, heads = 0, slots = 0, width = 0;
   std::vector<HeadRecord> records;  // [layers, heads]
+  std::vector<int64_t> numbers;
 
   const HeadRecord& At(int64_t layer, int64_t head) const {
     return records[static_cast<size_t>(layer * heads + head)];

@@ -97,7 +97,7 @@ ordered_json PackedRange(std::span<const float> values) {
 
 ordered_json PageHead(const MemoryRecord& record, int64_t layer, int64_t head) {
   const HeadRecord& r = record.At(layer, head);
-  ordered_json out = {{"layer", layer},
+  ordered_json out = {{"layer", record.numbers[static_cast<size_t>(layer)]},
                       {"head", head},
                       {"write", Packed(r.slot_write, 0, HighEnd(r.slot_write))},
                       {"novelty", Packed(r.slot_novelty, 0, 1)},
@@ -152,7 +152,7 @@ ordered_json RecordJson(const MemoryRecord& record, const RecordLabels& labels) 
                        {"token_answer", Row(r.answer)},
                        {"snapshots", snapshots}});
     }
-    out["layers"].push_back({{"layer", layer}, {"heads", heads}});
+    out["layers"].push_back({{"layer", record.numbers[static_cast<size_t>(layer)]}, {"heads", heads}});
   }
   return out;
 }

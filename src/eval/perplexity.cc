@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "eval/batch_size.h"
 #include "eval/row_scores.h"
-#include "kernels/registry.h"
+#include "model/cost.h"
 
 namespace lattice::eval {
 namespace {
@@ -69,9 +69,7 @@ int64_t PerplexityMeter::Batch(const PerplexityOptions& options) const {
   if (options.carry) return 1;
   if (options.batch > 0) return options.batch;
   const model::ModelConfig& config = model_->config();
-  const bool grows = kernels::FindMemory(config.mixer).attention;
-  const int64_t cache =
-      grows ? 2 * config.layers * config.width * options.context * int64_t{sizeof(float)} : 0;
+  const int64_t cache = model::StateBytes(config, options.context) - model::StateBytes(config, 0);
   return BatchOfStates(runtime::Session(model_).Bytes() + cache, kMaxWindows);
 }
 

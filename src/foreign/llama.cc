@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "io/json.h"
-#include "kernels/registry.h"
 #include "model/keys.h"
 
 namespace lattice::foreign {
@@ -133,8 +132,10 @@ model::ModelConfig ConfigFromLlama(const json& config, const std::string& source
 
 nlohmann::ordered_json LlamaFromConfig(const model::ModelConfig& config, std::string_view torch_dtype,
                                        int64_t context) {
-  Check(kernels::FindMemory(config.mixer).attention, "[llama] a model of ", config.mixer,
-        " is not a LLaMA model; only transformers can be written as one");
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    Check(config.KeepsAll(layer), "[llama] a model of ", config.MixerText(),
+          " is not a LLaMA model; only transformers can be written as one");
+  }
   nlohmann::ordered_json rope = {{"rope_type", "default"}, {"rope_theta", config.rope_theta}};
   if (config.rope_type != model::RopeType::kDefault) {
     rope["rope_type"] = config.rope_type == model::RopeType::kLinear ? "linear" : "llama3";

@@ -26,7 +26,12 @@ TomlScalar ScalarOf(const toml::node& node, std::string_view key, std::string_vi
   if (const auto* value = node.as_integer()) return value->get();
   if (const auto* value = node.as_floating_point()) return value->get();
   if (const auto* value = node.as_string()) return value->get();
-  Fail("[toml] ", place, ": \"", key, "\" must be one string, number or true/false");
+  if (const auto* list = node.as_array(); list != nullptr && list->is_homogeneous(toml::node_type::string)) {
+    std::string joined;
+    for (const toml::node& word : *list) joined += (joined.empty() ? "" : ", ") + word.as_string()->get();
+    return joined;
+  }
+  Fail("[toml] ", place, ": \"", key, "\" must be one string, a list of strings, a number or true/false");
 }
 
 void Append(const toml::table& table, const std::string& section, std::string_view source,

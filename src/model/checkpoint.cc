@@ -48,10 +48,12 @@ constexpr std::string_view kForeignFields[] = {"architectures",
                                                "task_specific_params"};
 constexpr std::string_view kRequired[] = {"mixer", "vocab_size", "layers", "width", "heads"};
 
-OrderedJson SectionToJson(const Config& config, std::string_view section) {
+// With `brief`, without the added keys that have their defaults.
+OrderedJson SectionToJson(const Config& config, std::string_view section, bool brief = false) {
+  const Config defaults;
   OrderedJson object = OrderedJson::object();
   for (const Key& key : Keys()) {
-    if (key.section != section) continue;
+    if (key.section != section || (brief && key.added && key.get(config) == key.get(defaults))) continue;
     std::visit([&](const auto& value) { object[std::string(key.name)] = value; }, key.get(config));
   }
   return object;
@@ -63,7 +65,13 @@ Value ValueOf(const json& value, std::string_view name, std::string_view source)
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
-  Fail("[config] ", source, ": \"", name, "\" must be one string, number or true/false");
+  if (value.is_array() &&
+      std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); })) {
+    std::string joined;
+    for (const json& word : value) joined += (joined.empty() ? "" : ", ") + word.get<std::string>();
+    return joined;
+  }
+  Fail("[config] ", source, ": \"", name, "\" must be one string, a list of strings, a number or true/false");
 }
 
 void SetFromJson(Config& config, std::string_view section, const std::string& name, const json& value,
@@ -99,7 +107,7 @@ std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io
 void CheckTensor(const Expected& expected, const ModelConfig& config, const io::Safetensors& file) {
   const std::string& source = file.source();
   Check(file.Has(expected.name), "[checkpoint] ", source, " lacks the tensor \"", expected.name, "\" of a ",
-        config.mixer, " model; config and weights do not belong together");
+        config.MixerText(), " model; config and weights do not belong together");
   const io::TensorView& tensor = file.Get(expected.name);
   Check(tensor.shape == expected.shape, "[checkpoint] ", source, ": \"", expected.name, "\" has shape ",
         io::ShapeText(tensor.shape), " but the config asks for ", io::ShapeText(expected.shape));
@@ -112,7 +120,7 @@ std::string ModelToJson(const ModelConfig& config, std::string_view torch_dtype)
       {"architectures", {"LatticeForCausalLM"}}, {"model_type", kModelType}, {"torch_dtype", torch_dtype}};
   Config all;
   all.model = config;
-  object.update(SectionToJson(all, "model"));
+  object.update(SectionToJson(all, "model", /*brief=*/true));
   return object.dump(2) + "\n";
 }
 
@@ -186,7 +194,7 @@ io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
   }
   for (const auto& [name, tensor] : file.tensors()) {
     Check(names.contains(name), "[checkpoint] ", source, " has the tensor \"", name, "\", which a ",
-          config.mixer, " model of its config does not have");
+          config.MixerText(), " model of its config does not have");
   }
   Check(dtype == io::Dtype::kF32 || dtype == io::Dtype::kBF16 || dtype == io::Dtype::kF16 ||
             dtype == io::Dtype::kI8,

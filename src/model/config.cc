@@ -2,6 +2,7 @@
 #include "model/config.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -19,6 +20,36 @@ namespace {
 
 std::string Place(std::string_view source, int line, int column) {
   return StrCat(source, ":", line, ":", column);
+}
+
+// The words of `list`, which commas separate, without the spaces around them.
+std::vector<std::string> SplitList(std::string_view list) {
+  std::vector<std::string> words;
+  while (true) {
+    const size_t comma = list.find(',');
+    std::string_view word = list.substr(0, comma);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    words.emplace_back(word);
+    if (comma == std::string_view::npos) return words;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+void ValidateBlock(const ModelConfig& layer) {
+  const kernels::Memory& memory = kernels::FindMemory(layer.mixer);
+  const bool joined = layer.block == BlockKind::kAttention && !memory.attention;
+  Check(layer.window == 0 || layer.block == BlockKind::kAttention, "[config] ", layer.mixer, kWindowSuffix,
+        " needs model.block = \"attention\": the window and the memory share q, k and v");
+  Check(!joined || layer.Slots() == layer.HeadDim(), "[config] model.slots is ", layer.Slots(),
+        " but a memory in a block of attention has as many slots as a head has features, ", layer.HeadDim(),
+        "; set model.slots to 0");
+  Check(!joined || (!memory.step_scales_values && !memory.skip && !memory.conv_v), "[config] ", layer.mixer,
+        " has convolutions and steps of its own, for which a block of attention has no place; use it with "
+        "model.block = \"paper\"");
+  Check(
+      !joined || layer.rope_period == 0,
+      "[config] model.rope_period is for the paper's block; in a block of attention positions do not repeat");
 }
 
 void ValidateMixer(const ModelConfig& model) {
@@ -44,7 +75,7 @@ void ValidateMixer(const ModelConfig& model) {
 }
 
 void ValidateRope(const ModelConfig& model) {
-  const bool attention = kernels::FindMemory(model.mixer).attention;
+  const bool attention = kernels::FindMemory(model.mixer).attention || model.block == BlockKind::kAttention;
   const int64_t rotated = attention ? model.HeadDim() : model.Slots();
   Check(!(attention || model.rope_period > 0) || rotated % 2 == 0,
         "[config] rotary positions need an even number of ", attention ? "features per head" : "slots",
@@ -73,6 +104,48 @@ fs::path FindConfig(const fs::path& name) {
 }
 
 }  // namespace
+
+std::string ModelConfig::MixerOf(int64_t layer) const {
+  if (mixers.empty()) return mixer;
+  const std::vector<std::string> words = SplitList(mixers);
+  return words[static_cast<size_t>(layer) % words.size()];
+}
+
+ModelConfig ModelConfig::Layer(int64_t layer) const {
+  ModelConfig out = *this;
+  out.mixer = MixerOf(layer);
+  out.mixers.clear();
+  if (out.mixer.ends_with(kWindowSuffix)) {
+    out.mixer.resize(out.mixer.size() - kWindowSuffix.size());
+  } else {
+    out.window = out.sinks = 0;
+  }
+  return out;
+}
+
+bool ModelConfig::HasMemory(int64_t layer) const {
+  const std::string name = MixerOf(layer);
+  const size_t suffix = name.ends_with(kWindowSuffix) ? kWindowSuffix.size() : 0;
+  return !kernels::FindMemory(std::string_view(name).substr(0, name.size() - suffix)).attention;
+}
+
+bool ModelConfig::HasMemory() const {
+  for (int64_t i = 0; i < layers; ++i) {
+    if (HasMemory(i)) return true;
+  }
+  return false;
+}
+
+bool ModelConfig::KeepsAll(int64_t layer) const {
+  return !HasMemory(layer) && !MixerOf(layer).ends_with(kWindowSuffix);
+}
+
+bool ModelConfig::Grows() const {
+  for (int64_t i = 0; i < layers; ++i) {
+    if (KeepsAll(i)) return true;
+  }
+  return false;
+}
 
 Config ParseConfig(std::string_view toml, std::string_view source) {
   const io::TomlDocument document = io::ParseToml(toml, source);
@@ -105,8 +178,15 @@ void Validate(const ModelConfig& model) {
         " does not divide model.width = ", model.width);
   Check(model.heads % model.KvHeads() == 0, "[config] model.kv_heads = ", model.kv_heads,
         " does not divide model.heads = ", model.heads);
-  ValidateMixer(model);
-  ValidateRope(model);
+  std::set<std::string> seen;
+  for (int64_t i = 0; i < model.layers; ++i) {
+    if (!seen.insert(model.MixerOf(i)).second) continue;
+    const ModelConfig layer = model.Layer(i);
+    // Attention beside memories has none of the options of memories.
+    if (model.HasMemory(i) || !model.HasMemory()) ValidateMixer(layer);
+    ValidateBlock(layer);
+    ValidateRope(layer);
+  }
 }
 
 void Validate(const Config& config) {
@@ -116,14 +196,14 @@ void Validate(const Config& config) {
         " is less than one sequence of train.seq_len = ", config.train.seq_len);
 }
 
-Config LoadConfig(const fs::path& path, std::span<const std::string> overrides) {
+Config LoadConfig(const fs::path& path, std::span<const std::string> overrides, bool validate) {
   Config config;
   if (!path.empty()) {
     const fs::path found = FindConfig(path);
     config = ParseConfig(io::ReadFile(found, kMaxConfigBytes), found.string());
   }
   for (const std::string& assignment : overrides) Override(config, assignment);
-  Validate(config);
+  if (validate) Validate(config);
   return config;
 }
 

@@ -24,6 +24,8 @@ inline constexpr size_t kMaxConfigBytes = 1 << 20;
 
 enum class VectorNorm { kNone, kL2, kScale };
 enum class Activation { kNone, kSilu };
+enum class BlockKind { kPaper, kAttention };
+enum class OutputGate { kNone, kSigmoid };
 enum class StateInit { kAuto, kSphere, kNormal, kZeros, kAligned };
 using kernels::Normalize;
 enum class RopeType { kDefault, kLinear, kLlama3 };
@@ -33,7 +35,10 @@ enum class SpikePolicy { kOff, kSkip, kRollback };
 
 // The defaults of all three parts are those of configs/tiny.toml: a byte-level model that learns in minutes.
 struct ModelConfig {
+  // The mixer of every layer: a memory's name, with "+window" for attention over the last tokens beside it.
   std::string mixer = "lattice_dec";
+  // The mixers of the layers instead, from the first layer on, separated by commas and repeated.
+  std::string mixers;
   int64_t vocab_size = 0;
   int64_t layers = 3;
   int64_t width = 128;
@@ -63,6 +68,26 @@ struct ModelConfig {
   double rope_low = 1;
   double rope_high = 4;
   int64_t rope_context = 8192;
+  BlockKind block = BlockKind::kPaper;
+  OutputGate output_gate = OutputGate::kNone;
+  int64_t window = 64;
+  int64_t sinks = 4;
+  double share_bias = -2;
+
+  // The config of one layer, as if it were the only one: `mixer` is the name of its memory, `mixers` is empty,
+  // and `window` and `sinks` are 0 where the layer has no "+window".
+  ModelConfig Layer(int64_t layer) const;
+  // The mixer of a layer as the config names it.
+  std::string MixerOf(int64_t layer) const;
+  // All mixers in a few words: "lattice_dec", or "lattice_dec, lattice_dec, transformer" when layers differ.
+  const std::string& MixerText() const { return mixers.empty() ? mixer : mixers; }
+  // Whether this layer keeps every token, and whether some layer does: the state of a sequence then grows with its
+  // length.
+  bool KeepsAll(int64_t layer) const;
+  bool Grows() const;
+  // Whether some layer has a recurrent memory, and whether this one has.
+  bool HasMemory() const;
+  bool HasMemory(int64_t layer) const;
 
   // D. Meaningful once Validate() has accepted the config: heads divide width.
   int64_t HeadDim() const { return width / heads; }
@@ -129,8 +154,9 @@ struct Config {
 };
 
 // Reads `path` (a file, the name of one in configs/, or empty for the defaults), applies `overrides` and
-// validates.
-Config LoadConfig(const std::filesystem::path& path, std::span<const std::string> overrides = {});
+// validates, or leaves that to the caller, who has more to set.
+Config LoadConfig(const std::filesystem::path& path, std::span<const std::string> overrides = {},
+                  bool validate = true);
 
 // Parses a configuration. It is not validated, so that overrides may follow. `source` names it in errors.
 // Throws Error with source:line:column for an unknown section or key (naming the nearest), a value of the

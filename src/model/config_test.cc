@@ -39,6 +39,38 @@ TEST(Config, ReadsEveryType) {
   EXPECT_EQ(config.model.layers, Config().model.layers);
 }
 
+TEST(Config, LayersMayDiffer) {
+  const ModelConfig model = ParseConfig(
+                                "[model]\nlayers = 5\nblock = \"attention\"\nwindow = 9\nsinks = 1\n"
+                                "mixers = [\"lattice_dec+window\", \"transformer\"]\n",
+                                "c.toml")
+                                .model;
+  Validate(model);
+  EXPECT_EQ(model.MixerText(), "lattice_dec+window, transformer");
+  EXPECT_EQ(model.MixerOf(3), "transformer");
+  EXPECT_EQ(model.MixerOf(4), "lattice_dec+window");
+  EXPECT_EQ(model.Layer(2).mixer, "lattice_dec");
+  EXPECT_EQ(model.Layer(2).window, 9);
+  EXPECT_EQ(model.Layer(3).window, 0);
+  EXPECT_EQ(model.Layer(3).sinks, 0);
+  EXPECT_TRUE(model.Grows() && model.HasMemory() && model.HasMemory(0) && !model.HasMemory(1));
+  EXPECT_FALSE(With({"model.mixer=transformer+window", "model.block=attention"}).model.Grows());
+  EXPECT_EQ(With({"model.mixers=deltanet,gla"}).model.MixerOf(1), "gla");
+}
+
+TEST(Config, RefusesStacksThatCannotBe) {
+  const auto error = [](std::vector<std::string> overrides) { return ErrorOf([&] { With(overrides); }); };
+  EXPECT_TRUE(Says(error({"model.mixers=deltanet,latice_dec"}), {"latice_dec", "lattice_dec"}));
+  EXPECT_TRUE(Says(error({"model.mixers=deltanet,"}), {"unknown memory \"\""}));
+  EXPECT_TRUE(Says(error({"model.mixer=deltanet+widow"}), {"deltanet+widow"}));
+  EXPECT_TRUE(Says(error({"model.mixer=deltanet+window"}), {"deltanet+window", "block = \"attention\""}));
+  EXPECT_TRUE(Says(error({"model.block=attention", "model.slots=7"}),
+                   {"model.slots is 7", "64", "set model.slots to 0"}));
+  EXPECT_TRUE(Says(error({"model.block=attention", "model.mixer=mamba2"}), {"mamba2", "paper"}));
+  EXPECT_TRUE(Says(error({"model.block=attention", "model.rope_period=8"}), {"rope_period"}));
+  EXPECT_TRUE(Says(error({"model.window=0"}), {"at least 1"}));
+}
+
 TEST(Config, UnknownKeyNamesPlaceAndNearest) {
   EXPECT_TRUE(Says(ParseError("[model]\nlayers = 2\nwidht = 3\n"),
                    {"c.toml:3:1", "unknown key \"widht\" in [model]", "did you mean \"width\"?"}));

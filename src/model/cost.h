@@ -22,6 +22,9 @@ struct StateTensor {
 //   blocks.0.pre_conv [W-1, C], .conv_qk [W-1, H*M], .conv_v [W-1, C]   the last inputs of the convolutions
 //   blocks.0.state [H, M, D]; mlstm also .normalizer [H, M] and .max [H]
 //   transformer: blocks.0.keys and .values [context, kv_heads, D], the only ones that grow
+//   +window: .keys and .values [sinks + window, kv_heads, D] whatever the context is, and .window_<gate> [window, ...], the
+//     gates of the tokens in the window. Token p is in row p if p < sinks, else in row sinks + (p - sinks) % window;
+//     its gates are in row (p - sinks) % window
 std::vector<StateTensor> ModelStates(const ModelConfig& config, int64_t context);
 int64_t StateBytes(const ModelConfig& config, int64_t context);
 

@@ -31,6 +31,18 @@ TEST(Cost, StatesOfEachKind) {
   EXPECT_EQ(list("mamba2"), "pre_conv[3, 128] conv_qk[3, 32] conv_v[3, 128] state[2, 16, 64] ");
   EXPECT_EQ(list("mlstm"), "pre_conv[3, 128] conv_qk[3, 32] state[2, 16, 64] normalizer[2, 16] max[2] ");
   EXPECT_EQ(list("transformer"), "keys[7, 2, 64] values[7, 2, 64] ");
+  ModelConfig window = Small("lattice_dec+window");
+  window.block = BlockKind::kAttention;
+  window.slots = 0;
+  window.window = 5;
+  window.sinks = 1;
+  for (const int64_t context : {0, 3, 100}) {
+    const std::vector<StateTensor> states = ModelStates(window, context);
+    ASSERT_EQ(states.size(), 3u * 5);
+    std::string text;
+    for (size_t i = 0; i < 5; ++i) text += states[i].name.substr(9) + io::ShapeText(states[i].shape) + " ";
+    EXPECT_EQ(text, "keys[6, 2, 64] values[6, 2, 64] window_gamma[5, 2] window_mu[5, 2] state[2, 64, 64] ");
+  }
 }
 
 TEST(Cost, OnlyTheTransformersStateGrows) {

@@ -40,7 +40,10 @@ void CheckRange(const Key& key, double number, std::string_view shown, std::stri
 
 void CheckChoice(const Key& key, const std::string& word, std::string_view place) {
   const auto choices = key.choices();
-  Check(std::find(choices.begin(), choices.end(), word) != choices.end(), "[config] ", place, ": unknown ",
+  const bool longer = !key.suffix.empty() && word.ends_with(key.suffix);
+  const std::string_view base =
+      std::string_view(word).substr(0, word.size() - (longer ? key.suffix.size() : 0));
+  Check(std::find(choices.begin(), choices.end(), base) != choices.end(), "[config] ", place, ": unknown ",
         key.section, ".", key.name, " \"", word, "\"", DidYouMean(word, choices), " Valid: ", Joined(choices),
         key.hint);
 }

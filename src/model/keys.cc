@@ -23,6 +23,14 @@ struct Words<Activation> {
   static constexpr std::string_view kList[] = {"none", "silu"};
 };
 template <>
+struct Words<BlockKind> {
+  static constexpr std::string_view kList[] = {"paper", "attention"};
+};
+template <>
+struct Words<OutputGate> {
+  static constexpr std::string_view kList[] = {"none", "sigmoid"};
+};
+template <>
 struct Words<StateInit> {
   static constexpr std::string_view kList[] = {"auto", "sphere", "normal", "zeros", "aligned"};
 };
@@ -125,10 +133,17 @@ constexpr Key Option(std::string_view name, std::string_view help, Range range =
   return key;
 }
 
-constexpr Key WithChoices(Key key, std::span<const std::string_view> (*choices)(), std::string_view hint) {
+constexpr Key WithChoices(Key key, std::span<const std::string_view> (*choices)(), std::string_view hint,
+                          std::string_view suffix) {
   key.type = KeyType::kChoice;
   key.choices = choices;
   key.hint = hint;
+  key.suffix = suffix;
+  return key;
+}
+
+constexpr Key Added(Key key) {
+  key.added = true;
   return key;
 }
 
@@ -138,13 +153,15 @@ using Data = DataConfig;
 
 constexpr Key kKeys[] = {
     WithChoices(Option<&Model::mixer>("mixer", "the sequence memory of every block"), &kernels::MemoryNames,
-                "; a memory of your own comes with --plugin"),
+                "; a memory of your own comes with --plugin", kWindowSuffix),
+    Added(Option<&Model::mixers>(
+        "mixers", "the mixers of the layers instead, separated by commas and repeated; empty: all as mixer")),
     Option<&Model::vocab_size>("vocab_size", "number of token ids; 0: that of the tokenizer", kCount),
     Option<&Model::layers>("layers", "number of blocks", {1, 4096}),
     Option<&Model::width>("width", "model width C", {1, 65536}),
     Option<&Model::heads>("heads", "heads H; must divide width", {1, 65536}),
-    Option<&Model::kv_heads>("kv_heads", "heads of keys and values in attention; 0: as many as heads",
-                             {0, 65536}),
+    Added(Option<&Model::kv_heads>("kv_heads", "heads of keys and values in attention; 0: as many as heads",
+                                   {0, 65536})),
     Option<&Model::slots>("slots", "memory slots M per head; 0: the head width C/H", {0, 65536}),
     Option<&Model::hidden>("hidden", "width inside the SwiGLU; 0: 8/3 C rounded up to 16", {0, 1 << 20}),
     Option<&Model::conv_width>("conv_width", "tokens seen by the short convolutions", {1, 64}),
@@ -167,13 +184,24 @@ constexpr Key kKeys[] = {
     Option<&Model::rope_period>(
         "rope_period", "rotary positions in q and k of a recurrent mixer, modulo this; 0: none", kCount),
     Option<&Model::rope_theta>("rope_theta", "base of the rotary frequencies", {1, 1e9}),
-    Option<&Model::rope_type>("rope_type", "rotary positions slowed down: not, all, or long waves only"),
-    Option<&Model::rope_factor>("rope_factor", "by this factor", {1, 1e6}),
-    Option<&Model::rope_low>("rope_low", "llama3: long waves turn less often than this in rope_context",
-                             {1e-6, 1e6}),
-    Option<&Model::rope_high>("rope_high", "llama3: short waves turn more often than this in rope_context",
-                              {1e-6, 1e6}),
-    Option<&Model::rope_context>("rope_context", "llama3: tokens of context before slowing down", kPositive),
+    Added(
+        Option<&Model::rope_type>("rope_type", "rotary positions slowed down: not, all, or long waves only")),
+    Added(Option<&Model::rope_factor>("rope_factor", "by this factor", {1, 1e6})),
+    Added(Option<&Model::rope_low>("rope_low", "llama3: long waves turn less often than this in rope_context",
+                                   {1e-6, 1e6})),
+    Added(Option<&Model::rope_high>(
+        "rope_high", "llama3: short waves turn more often than this in rope_context", {1e-6, 1e6})),
+    Added(Option<&Model::rope_context>("rope_context", "llama3: tokens of context before slowing down",
+                                       kPositive)),
+    Added(
+        Option<&Model::block>("block",
+                              "the block around a memory: the paper's, or that of attention (q, k, v and out "
+                              "alone)")),
+    Added(Option<&Model::output_gate>("output_gate", "gate before out in memory layers of block attention")),
+    Added(Option<&Model::window>("window", "last tokens that a layer with +window attends to", {1, 65536})),
+    Added(Option<&Model::sinks>("sinks", "first tokens that a layer with +window always sees", {0, 65536})),
+    Added(Option<&Model::share_bias>(
+        "share_bias", "initial bias of the memory's share beside a window (block attention)", {-30, 30})),
 
     Option<&Train::steps>("steps", "optimizer steps", {1, 1e12}),
     Option<&Train::batch_tokens>("batch_tokens", "tokens per step", {1, 1e12}),

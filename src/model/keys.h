@@ -14,6 +14,9 @@ namespace lattice::model {
 
 using Value = std::variant<bool, int64_t, double, std::string>;
 
+// Behind the name of a memory: attention over the last tokens and the first beside it.
+inline constexpr std::string_view kWindowSuffix = "+window";
+
 enum class KeyType { kBool, kInteger, kNumber, kText, kChoice };
 
 struct Key {
@@ -29,7 +32,11 @@ struct Key {
   // A kChoice is exchanged as text. `set` takes a value of the key's own type that has passed CheckValue().
   Value (*get)(const Config&);
   void (*set)(Config&, const Value&);
-  std::string_view hint = {};  // added to the error for a word that is not a choice
+  std::string_view hint = {};    // added to the error for a word that is not a choice
+  std::string_view suffix = {};  // a word may end in this beside the choices themselves
+  // Not written to config.json while it has its default: files of older models stay what they were, and so do
+  // the hashes made of them.
+  bool added = false;
 };
 
 // All keys, section by section.

@@ -21,17 +21,20 @@ constexpr Init kTimeSteps = {InitKind::kInverseSoftplus, 1e-3, 1e-1};
 class Builder {
  public:
   explicit Builder(const ModelConfig& config)
-      : config_(config),
-        memory_(kernels::FindMemory(config.mixer)),
-        width_(config.width),
-        heads_(config.heads),
-        slots_(config.heads * config.Slots()) {}
+      : config_(config), width_(config.width), heads_(config.heads), slots_(config.heads * config.Slots()) {}
 
   std::vector<TensorInfo> Build() {
     Add("embed.weight", {config_.vocab_size, width_}, Part::kEmbedding, kDecay, Matrix(), Layer::kEmbedding);
     for (int64_t i = 0; i < config_.layers; ++i) {
       prefix_ = StrCat("blocks.", i, ".");
-      memory_.attention ? AddAttention() : AddMemory();
+      const ModelConfig layer = config_.Layer(i);
+      const kernels::Memory& memory = kernels::FindMemory(layer.mixer);
+      if (!memory.attention && layer.block == BlockKind::kPaper) {
+        AddMemory(memory);
+      } else {
+        AddAttention();
+        if (!memory.attention) AddMemoryBeside(memory, layer.window > 0);
+      }
       AddFeedForward();
     }
     prefix_.clear();
@@ -98,10 +101,10 @@ class Builder {
       Add("mixer.log_decay", {heads_}, Part::kMixer, kNoDecay, kDecayRates, Layer::kNone);
   }
 
-  Init StateValues() const {
+  Init StateValues(const kernels::Memory& memory) const {
     StateInit kind = config_.state_init;
     if (kind == StateInit::kAuto)
-      kind = memory_.zeros == kernels::ZeroStart::kValid ? StateInit::kZeros : StateInit::kSphere;
+      kind = memory.zeros == kernels::ZeroStart::kValid ? StateInit::kZeros : StateInit::kSphere;
     if (kind == StateInit::kSphere) return {InitKind::kSphere, 0, 0};
     // All features are equal, and LayerNorm removes their mean: with one head, the output is zero until
     // something has been written.
@@ -110,7 +113,13 @@ class Builder {
     return kind == StateInit::kNormal ? Matrix() : kZero;
   }
 
-  void AddMemory() {
+  void AddState(const kernels::Memory& memory) {
+    if (!memory.learned_state) return;
+    Add("mixer.state0", {heads_, config_.Slots(), config_.HeadDim()}, Part::kMixer, kNoDecay,
+        StateValues(memory), Layer::kNone);
+  }
+
+  void AddMemory(const kernels::Memory& memory) {
     AddNorm("pre_norm.weight");
     AddConv("pre_conv", width_, Part::kPreConv);
     AddNorm("mix_norm.weight");
@@ -118,14 +127,11 @@ class Builder {
     AddConv("mixer.conv_q", slots_, Part::kMixer);
     AddConv("mixer.conv_k", slots_, Part::kMixer);
     Add("mixer.v.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
-    if (memory_.conv_v) AddConv("mixer.conv_v", width_, Part::kMixer);
+    if (memory.conv_v) AddConv("mixer.conv_v", width_, Part::kMixer);
     Add("mixer.gate.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
-    for (const kernels::GateInfo& gate : memory_.gates) AddGate(gate);
-    if (memory_.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne, Layer::kNone);
-    if (memory_.learned_state) {
-      Add("mixer.state0", {heads_, config_.Slots(), config_.HeadDim()}, Part::kMixer, kNoDecay, StateValues(),
-          Layer::kNone);
-    }
+    for (const kernels::GateInfo& gate : memory.gates) AddGate(gate);
+    if (memory.skip) Add("mixer.skip", {heads_}, Part::kMixer, kNoDecay, kOne, Layer::kNone);
+    AddState(memory);
     AddNorm("mixer.out_norm.weight");
     AddNorm("mixer.out_norm.bias", kZero);
     Add("mixer.out.weight", {width_, width_}, Part::kMixer, kDecay, Residual());
@@ -140,6 +146,20 @@ class Builder {
     Add("mixer.out.weight", {width_, width_}, Part::kMixer, kDecay, Residual());
   }
 
+  // What a memory adds to the projections of attention: its gates and initial state, the amplitude of what is
+  // read from it, its share beside a window, and the gate before the output.
+  void AddMemoryBeside(const kernels::Memory& memory, bool window) {
+    for (const kernels::GateInfo& gate : memory.gates) AddGate(gate);
+    AddState(memory);
+    Add("mixer.amplitude", {heads_, config_.HeadDim()}, Part::kMixer, kNoDecay, kOne, Layer::kNone);
+    if (window) {
+      Add("mixer.share.weight", {heads_, width_}, Part::kMixer, kNoDecay, Matrix(), Layer::kGate);
+      Add("mixer.share.bias", {heads_}, Part::kMixer, kNoDecay, Bias(config_.share_bias), Layer::kGate);
+    }
+    if (config_.output_gate == OutputGate::kSigmoid)
+      Add("mixer.gate.weight", {width_, width_}, Part::kMixer, kDecay, Matrix());
+  }
+
   void AddFeedForward() {
     const int64_t hidden = config_.Hidden();
     AddNorm("ffn_norm.weight");
@@ -149,7 +169,6 @@ class Builder {
   }
 
   const ModelConfig& config_;
-  const kernels::Memory& memory_;
   const int64_t width_;
   const int64_t heads_;
   const int64_t slots_;  // of all heads together

@@ -9,6 +9,7 @@
 #include "io/safetensors.h"
 #include "io/testing.h"
 #include "kernels/registry.h"
+#include "model/testing.h"
 
 namespace lattice::model {
 namespace {
@@ -151,9 +152,8 @@ TEST(Tensors, NamesAreUniqueAndOnlyMatricesAndConvolutionsDecay) {
 // docs/checkpoint-format.md lists exactly the tensors that exist.
 TEST(Tensors, AreTheDocumentedOnes) {
   std::set<std::string> expected, documented;
-  for (const kernels::Memory& mixer : kernels::Memories()) {
-    ModelConfig config;
-    config.mixer = mixer.name;
+  for (const std::string& mixer : MixersAndStacks()) {
+    ModelConfig config = WithMixers({}, mixer, 0);
     config.vocab_size = 10;
     config.layers = 1;
     config.tie_embedding = false;

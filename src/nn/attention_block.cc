@@ -21,18 +21,14 @@ class AttentionBlock : public Block {
         in_({parameter("mixer.q.weight"), parameter("mixer.k.weight"), parameter("mixer.v.weight")}),
         out_({parameter("mixer.out.weight")}) {}
 
-  at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
-    const at::Tensor u = RmsNorm(input, norm_, config_.norm_eps, Bf16Scope::active());
-    return feed_forward_(input, Attend(u, state));
+  MixerInput Before(const at::Tensor& x, BlockState*) const override {
+    return {x, RmsNorm(x, norm_, config_.norm_eps, Bf16Scope::active())};
+  }
+  at::Tensor After(const at::Tensor& stream, const at::Tensor& mixed) const override {
+    return feed_forward_(stream, mixed);
   }
 
- private:
-  // [B,T,H,D], or with the heads of keys and values.
-  at::Tensor Heads(const at::Tensor& x) const {
-    return Wide(x).view({x.size(0), x.size(1), -1, config_.HeadDim()});
-  }
-
-  at::Tensor Attend(const at::Tensor& u, BlockState* state) const {
+  at::Tensor Mix(const at::Tensor& u, BlockState* state) const override {
     std::optional<at::Tensor> past_k, past_v;
     int64_t position = 0;
     if (state != nullptr && state->keys.defined()) {
@@ -51,6 +47,12 @@ class AttentionBlock : public Block {
       state->position += u.size(1);
     }
     return out_.One(y.reshape(u.sizes()));
+  }
+
+ private:
+  // [B,T,H,D], or with the heads of keys and values.
+  at::Tensor Heads(const at::Tensor& x) const {
+    return Wide(x).view({x.size(0), x.size(1), -1, config_.HeadDim()});
   }
 
   const model::ModelConfig config_;

@@ -20,8 +20,9 @@ namespace lattice::nn {
 struct BlockState {
   at::Tensor pre_conv, conv_qk, conv_v;  // the last W-1 inputs of the convolutions [B,W-1,channels]
   at::Tensor memory;                     // [B,H,M,D]; mlstm [B,H,M*D+M+1]
-  at::Tensor keys, values;               // transformer: [B,P,kv_heads,D], growing
-  int64_t position = 0;                  // tokens so far
+  at::Tensor keys, values;          // attention: [B,P,kv_heads,D], growing; of a window only what it sees
+  std::vector<at::Tensor> waiting;  // the gates of the tokens in a window, in the order of the memory's
+  int64_t position = 0;             // tokens so far
 };
 
 // A state per block; empty means "from the start".
@@ -35,10 +36,22 @@ class Block {
   virtual ~Block() = default;
   // x [B,T,C] -> [B,T,C]. `state` null: from the start, and no state is returned; else read (when it has content)
   // and replaced, detached from the graph.
-  virtual at::Tensor Forward(const at::Tensor& x, BlockState* state) const = 0;
+  at::Tensor Forward(const at::Tensor& x, BlockState* state) const {
+    const MixerInput in = Before(x, state);
+    return After(in.stream, Mix(in.u, state));
+  }
+
+  // The same in three parts: what the mixer sees of the stream, what it adds to it, and the feed-forward part.
+  struct MixerInput {
+    at::Tensor stream, u;  // the stream as the mixer finds it, and normalised
+  };
+  virtual MixerInput Before(const at::Tensor& x, BlockState* state) const = 0;
+  virtual at::Tensor Mix(const at::Tensor& u, BlockState* state) const = 0;
+  virtual at::Tensor After(const at::Tensor& stream, const at::Tensor& mixed) const = 0;
 };
 
-// The block for config.mixer: a memory, or the transformer's.
+// The block of a layer, whose config is that of ModelConfig::Layer: attention, a memory in the paper's block, or
+// a memory and a window in a block of attention.
 std::unique_ptr<Block> MakeBlock(const model::ModelConfig& config, const Lookup& parameter);
 
 }  // namespace lattice::nn

@@ -31,9 +31,10 @@ class FeedForward {
   Projections gate_up_, down_;
 };
 
-// The two kinds of block, see MakeBlock.
+// The kinds of block, see MakeBlock.
 std::unique_ptr<Block> MakeMemoryBlock(const model::ModelConfig& config, const Lookup& parameter);
 std::unique_ptr<Block> MakeAttentionBlock(const model::ModelConfig& config, const Lookup& parameter);
+std::unique_ptr<Block> MakeJoinedBlock(const model::ModelConfig& config, const Lookup& parameter);
 
 }  // namespace lattice::nn
 

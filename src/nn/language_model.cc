@@ -45,8 +45,10 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
 }  // namespace
 
 std::unique_ptr<Block> MakeBlock(const model::ModelConfig& config, const Lookup& parameter) {
-  return kernels::FindMemory(config.mixer).attention ? MakeAttentionBlock(config, parameter)
-                                                     : MakeMemoryBlock(config, parameter);
+  const bool attention = kernels::FindMemory(config.mixer).attention;
+  if (attention && config.window == 0) return MakeAttentionBlock(config, parameter);
+  return config.block == model::BlockKind::kAttention ? MakeJoinedBlock(config, parameter)
+                                                      : MakeMemoryBlock(config, parameter);
 }
 
 LanguageModel::LanguageModel(const model::ModelConfig& config, uint64_t seed, at::ScalarType type)
@@ -59,7 +61,8 @@ LanguageModel::LanguageModel(const model::ModelConfig& config, uint64_t seed, at
   }
   for (int64_t i = 0; i < config.layers; ++i) {
     const std::string prefix = StrCat("blocks.", i, ".");
-    blocks_.push_back(MakeBlock(config, [&](const std::string& name) { return Find(prefix + name); }));
+    blocks_.push_back(
+        MakeBlock(config.Layer(i), [&](const std::string& name) { return Find(prefix + name); }));
   }
 }
 
@@ -67,7 +70,7 @@ LanguageModel::~LanguageModel() = default;
 
 const at::Tensor& LanguageModel::Find(const std::string& name) const {
   const auto at = index_.find(name);
-  Check(at != index_.end(), "[model] a ", config_.mixer, " model has no parameter ", name);
+  Check(at != index_.end(), "[model] a ", config_.MixerText(), " model has no parameter ", name);
   return parameters_[at->second].value;
 }
 
@@ -91,7 +94,7 @@ at::Tensor LanguageModel::Forward(const at::Tensor& tokens, States* states, bool
         tokens.scalar_type(), " with ", tokens.dim(), " dimensions");
   const Bf16Scope scope(bf16_);
   if (states != nullptr && states->empty()) states->resize(blocks_.size());
-  at::Tensor x = at::embedding(Find("embed.weight"), tokens);
+  at::Tensor x = Embed(tokens);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     if (recompute && states == nullptr) {
       x = Recomputed::apply(x, parameters_[0].value, blocks_[i].get());
@@ -99,24 +102,28 @@ at::Tensor LanguageModel::Forward(const at::Tensor& tokens, States* states, bool
       x = blocks_[i]->Forward(x, states == nullptr ? nullptr : &(*states)[i]);
     }
   }
+  return Finish(x);
+}
+
+at::Tensor LanguageModel::Embed(const at::Tensor& tokens) const {
+  return at::embedding(Find("embed.weight"), tokens);
+}
+
+at::Tensor LanguageModel::Finish(const at::Tensor& x) const {
   return RmsNorm(x, Find("final_norm.weight"), config_.norm_eps);
 }
 
 at::Tensor LanguageModel::Logits(const at::Tensor& hidden) const {
   const Bf16Scope scope(bf16_);
-  return Linear(hidden, Find(config_.tie_embedding ? "embed.weight" : "head.weight"));
+  return Linear(hidden, Head());
 }
 
 at::Tensor LanguageModel::Loss(const at::Tensor& hidden, const at::Tensor& targets) const {
-  return LinearCrossEntropy(hidden.flatten(0, 1),
-                            Find(config_.tie_embedding ? "embed.weight" : "head.weight"), targets.flatten(),
-                            bf16_);
+  return LinearCrossEntropy(hidden.flatten(0, 1), Head(), targets.flatten(), bf16_);
 }
 
 at::Tensor LanguageModel::TokenLosses(const at::Tensor& hidden, const at::Tensor& targets) const {
-  return TokenCrossEntropy(hidden.flatten(0, 1), Find(config_.tie_embedding ? "embed.weight" : "head.weight"),
-                           targets.flatten(), bf16_)
-      .view(targets.sizes());
+  return TokenCrossEntropy(hidden.flatten(0, 1), Head(), targets.flatten(), bf16_).view(targets.sizes());
 }
 
 }  // namespace lattice::nn

@@ -44,6 +44,11 @@ class LanguageModel {
   // (truncated backpropagation). `recompute` trades the activations of a block for computing it twice.
   at::Tensor Forward(const at::Tensor& tokens, States* states = nullptr, bool recompute = false) const;
 
+  // The parts of Forward: tokens to the stream, the blocks on it, and the stream to hidden states.
+  at::Tensor Embed(const at::Tensor& tokens) const;
+  const Block& block(int64_t layer) const { return *blocks_[static_cast<size_t>(layer)]; }
+  at::Tensor Finish(const at::Tensor& x) const;
+
   // [..., C] -> [..., vocabulary]
   at::Tensor Logits(const at::Tensor& hidden) const;
 
@@ -53,6 +58,9 @@ class LanguageModel {
 
   // Cross-entropy in nats of every target, [B,T], no gradients; -1 gives 0.
   at::Tensor TokenLosses(const at::Tensor& hidden, const at::Tensor& targets) const;
+
+  // The weights of the head, or of the embedding where it is tied.
+  const at::Tensor& Head() const { return Find(config_.tie_embedding ? "embed.weight" : "head.weight"); }
 
   // bf16 matrix products (float32 parameters, state and norms). Off by default. Error where the CPU has none.
   void SetBf16(bool on) { bf16_ = on; }

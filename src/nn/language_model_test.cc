@@ -8,20 +8,18 @@
 #include <string>
 
 #include "base/error.h"
-#include "kernels/registry.h"
+#include "model/testing.h"
 
 namespace lattice::nn {
 namespace {
 
 model::ModelConfig TinyConfig(std::string_view mixer) {
   model::ModelConfig config;
-  config.mixer = mixer;
   config.vocab_size = 61;
   config.layers = 2;
   config.width = 24;
   config.heads = 2;
-  if (!kernels::FindMemory(mixer).attention) config.slots = 8;
-  return config;
+  return model::WithMixers(config, mixer, 8);
 }
 
 at::Tensor Tokens(int64_t B, int64_t T) {
@@ -31,12 +29,8 @@ at::Tensor Tokens(int64_t B, int64_t T) {
 
 class EveryMixer : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, testing::ValuesIn([] {
-                           std::vector<std::string> names;
-                           for (std::string_view name : kernels::MemoryNames()) names.emplace_back(name);
-                           return names;
-                         }()),
-                         [](const auto& mixer) { return mixer.param; });
+INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, testing::ValuesIn(model::MixersAndStacks()),
+                         [](const auto& mixer) { return model::TestName(mixer.param); });
 
 TEST_P(EveryMixer, StepByStepEqualsOnePass) {
   at::NoGradGuard no_grad;
@@ -102,7 +96,8 @@ TEST_P(EveryMixer, RecomputingGivesTheSameGradients) {
 }
 
 TEST_P(EveryMixer, WeightsSurviveTheFile) {
-  const auto path = std::filesystem::path(testing::TempDir()) / (GetParam() + ".safetensors");
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / (model::TestName(GetParam()) + ".safetensors");
   const LanguageModel saved(TinyConfig(GetParam()), 5);
   saved.SaveWeights(path);
   LanguageModel loaded(TinyConfig(GetParam()), 6);

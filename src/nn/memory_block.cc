@@ -7,18 +7,15 @@
 #include "nn/feed_forward.h"
 #include "nn/gates.h"
 #include "nn/layers.h"
-#include "nn/probe.h"
 #include "nn/projections.h"
+#include "nn/recurrence.h"
 #include "ops/gated_norm.h"
-#include "ops/recurrence.h"
 #include "ops/row_norm.h"
 #include "ops/short_conv.h"
 #include "ops/vectors.h"
 
 namespace lattice::nn {
 namespace {
-
-using kernels::GateRole;
 
 struct Conv {
   at::Tensor weight, bias;
@@ -37,18 +34,13 @@ struct Conv {
   }
 };
 
-const char* MethodName(model::Method method) {
-  return method == model::Method::kLinear1   ? "linear1"
-         : method == model::Method::kLinear2 ? "linear2"
-                                             : "exact";
-}
-
 class MemoryBlock : public Block {
  public:
   MemoryBlock(const model::ModelConfig& config, const Lookup& parameter)
       : config_(config),
         memory_(kernels::FindMemory(config.mixer)),
         gates_(config, memory_, parameter),
+        recurrence_(config, memory_, parameter),
         in_({parameter("mixer.qk.weight"), parameter("mixer.v.weight"), parameter("mixer.gate.weight")}),
         out_({parameter("mixer.out.weight")}),
         feed_forward_(config, parameter) {
@@ -63,18 +55,32 @@ class MemoryBlock : public Block {
     conv_k_ = conv("mixer.conv_k");
     if (memory_.conv_v) conv_v_ = conv("mixer.conv_v");
     if (memory_.skip) skip_ = parameter("mixer.skip");
-    if (memory_.learned_state) state0_ = parameter("mixer.state0");
     out_norm_weight_ = parameter("mixer.out_norm.weight");
     out_norm_bias_ = parameter("mixer.out_norm.bias");
   }
 
-  at::Tensor Forward(const at::Tensor& input, BlockState* state) const override {
+  MixerInput Before(const at::Tensor& input, BlockState* state) const override {
     at::Tensor past = state == nullptr ? at::Tensor() : state->pre_conv;
     const at::Tensor normed = RmsNorm(input, pre_norm_, config_.norm_eps);
     const at::Tensor local = pre_conv_(normed, &past);
     if (state != nullptr) pre_conv_.Advance(normed, &state->pre_conv);
     const auto [x, u] = AddRmsNorm(input, local, mix_norm_, config_.norm_eps, Bf16Scope::active());
-    return feed_forward_(x, Mix(u, state));
+    return {x, u};
+  }
+
+  at::Tensor Mix(const at::Tensor& u, BlockState* state) const override {
+    const std::vector<at::Tensor> projected = in_(u);
+    const auto [q, k] = RotatedQueriesAndKeys(projected[0], state);
+    const at::Tensor v = Values(Wide(projected[1]), state);
+    at::Tensor y = recurrence_(q, k, v, gates_.Forward(Wide(u)), state);
+    if (memory_.skip) y = y + skip_.unsqueeze(-1) * v;
+    if (state != nullptr) state->position += u.size(1);
+    return out_.One(GatedLayerNorm(y.reshape(u.sizes()), projected[2], out_norm_weight_, out_norm_bias_,
+                                   config_.norm_eps));
+  }
+
+  at::Tensor After(const at::Tensor& stream, const at::Tensor& mixed) const override {
+    return feed_forward_(stream, mixed);
   }
 
  private:
@@ -109,74 +115,13 @@ class MemoryBlock : public Block {
     return NormalizeVectors(Heads(v, config_.HeadDim()), config_.v_norm);
   }
 
-  // u [B,T,C], normalised, to what is added to the stream.
-  at::Tensor Mix(const at::Tensor& u, BlockState* state) const {
-    const std::vector<at::Tensor> projected = in_(u);
-    const auto [q, k] = RotatedQueriesAndKeys(projected[0], state);
-    const at::Tensor v = Values(Wide(projected[1]), state);
-    at::Tensor y = Remember(q, k, v, gates_.Forward(Wide(u)), state);
-    if (memory_.skip) y = y + skip_.unsqueeze(-1) * v;
-    if (state != nullptr) state->position += u.size(1);
-    return out_.One(GatedLayerNorm(y.reshape(u.sizes()), projected[2], out_norm_weight_, out_norm_bias_,
-                                   config_.norm_eps));
-  }
-
-  std::optional<at::Tensor> InitialState(int64_t batch, const BlockState* state) const {
-    if (state != nullptr && state->memory.defined()) return state->memory;
-    if (!memory_.learned_state) return std::nullopt;
-    return state0_.unsqueeze(0).expand({batch, -1, -1, -1});
-  }
-
-  // The gates with the shrink gate, whose value is a setting, where the memory has one and it is on.
-  std::vector<std::optional<at::Tensor>> WithShrinkage(std::vector<std::optional<at::Tensor>> gates,
-                                                       const at::Tensor& q) const {
-    const int place = memory_.FindGate(GateRole::kShrink);
-    if (place >= 0 && config_.lam > 0) {
-      gates[static_cast<size_t>(place)] =
-          at::full({}, config_.lam, q.options()).expand({q.size(0), q.size(1), q.size(2)});
-    }
-    return gates;
-  }
-
-  // The recurrence itself: y [B,T,H,D].
-  at::Tensor Remember(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const GateValues& gates,
-                      BlockState* state) const {
-    const std::optional<at::Tensor> initial = InitialState(q.size(0), state);
-    std::tuple<at::Tensor, at::Tensor> result;
-    const auto gate = [&](GateRole role) {
-      const int place = memory_.FindGate(role);
-      return place < 0 ? std::optional<at::Tensor>() : gates.gates[static_cast<size_t>(place)];
-    };
-    if (memory_.objective.has_value()) {
-      ScanOptions options;
-      options.objective = kernels::Name(*memory_.objective);
-      options.normalize = kernels::Name(config_.normalize);
-      options.method = MethodName(config_.method);
-      options.chunk = config_.chunk;
-      options.sweeps = config_.sweeps;
-      options.mu = gate(GateRole::kForget);
-      const at::Tensor gamma = gate(GateRole::kWrite).value();
-      if (config_.lam > 0) options.lam = at::full({}, config_.lam, q.options()).expand(gamma.sizes());
-      result = Scan(q, k, v, gamma, *initial, options);
-    } else {
-      const at::Tensor written = memory_.step_scales_values ? v * gates.step.unsqueeze(-1) : v;
-      result = RecurWith(memory_, q, k, written, WithShrinkage(gates.gates, q), initial);
-    }
-    if (state != nullptr) state->memory = std::get<1>(result).detach();
-    if (std::vector<MemoryInputs>* traces = ProbeScope::active()) {
-      const auto tensor = [](const std::optional<at::Tensor>& x) { return x.value_or(at::Tensor()); };
-      traces->push_back({k, v, tensor(gate(GateRole::kWrite)), tensor(gate(GateRole::kForget)),
-                         tensor(initial), std::get<1>(result)});
-    }
-    return std::get<0>(result);
-  }
-
   const model::ModelConfig config_;
   const kernels::Memory& memory_;
   Gates gates_;
+  Recurrence recurrence_;
   Projections in_, out_;
   FeedForward feed_forward_;
-  at::Tensor rope_rates_, pre_norm_, mix_norm_, skip_, state0_, out_norm_weight_, out_norm_bias_;
+  at::Tensor rope_rates_, pre_norm_, mix_norm_, skip_, out_norm_weight_, out_norm_bias_;
   Conv pre_conv_, conv_q_, conv_k_, conv_v_;
 };
 

@@ -14,6 +14,7 @@ struct MemoryInputs {
   at::Tensor gamma, mu;    // [B,T,H]; mu may be per slot
   at::Tensor initial;      // [B,H,M,D]
   at::Tensor final_state;  // [B,H,M,D]; mlstm [B,H,M*D+M+1]
+  at::Tensor y;            // what was read, [B,T,H,D]
 };
 
 // While it lives, every recurrent block that this thread runs appends its trace to `traces`, in the order of

@@ -89,12 +89,8 @@ void ExpectEqual(const model::ModelConfig& config) {
 }
 
 class RuntimeParity : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Registry, RuntimeParity, testing::ValuesIn([] {
-                           std::vector<std::string> names;
-                           for (std::string_view name : kernels::MemoryNames()) names.emplace_back(name);
-                           return names;
-                         }()),
-                         [](const auto& mixer) { return mixer.param; });
+INSTANTIATE_TEST_SUITE_P(Registry, RuntimeParity, testing::ValuesIn(runtime::AllMixers()),
+                         [](const auto& mixer) { return model::TestName(mixer.param); });
 
 TEST_P(RuntimeParity, LogitsEqualTorchs) { ExpectEqual(runtime::TinyConfig(GetParam())); }
 
@@ -103,7 +99,7 @@ TEST_P(RuntimeParity, WithEveryOption) {
   config.tie_embedding = false;
   config.conv_width = 3;
   config.norm_eps = 1e-5;
-  if (!kernels::FindMemory(config.mixer).attention) {
+  if (config.HasMemory() && config.block == model::BlockKind::kPaper) {
     config.conv_activation = model::Activation::kSilu;
     config.v_norm = model::VectorNorm::kL2;
     config.rope_period = 16;
@@ -111,7 +107,7 @@ TEST_P(RuntimeParity, WithEveryOption) {
   }
   config.rope_type = model::RopeType::kLinear;
   config.rope_factor = 2;
-  if (kernels::FindMemory(config.mixer).Shrinks()) config.lam = 0.01;
+  if (kernels::FindMemory(config.Layer(0).mixer).Shrinks()) config.lam = 0.01;
   ExpectEqual(config);
 }
 

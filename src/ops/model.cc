@@ -55,11 +55,14 @@ std::string Describe(const std::string& text) {
            {"decay", info.decay},
            {"init", {{"kind", model::Name(info.init.kind)}, {"a", info.init.a}, {"b", info.init.b}}}});
     }
-    const ordered_json out = {{"config", KeysOf(config)},
-                              {"head_width", config.HeadDim()},
-                              {"head_slots", config.Slots()},
-                              {"ffn_width", config.Hidden()},
-                              {"tensors", tensors}};
+    ordered_json layers = ordered_json::array();
+    for (int64_t i = 0; i < config.layers; ++i) {
+      const model::ModelConfig layer = config.Layer(i);
+      layers.push_back({{"mixer", layer.mixer}, {"window", layer.window}, {"sinks", layer.sinks}});
+    }
+    const ordered_json out = {{"config", KeysOf(config)},       {"layer_mixers", layers},
+                              {"head_width", config.HeadDim()}, {"head_slots", config.Slots()},
+                              {"ffn_width", config.Hidden()},   {"tensors", tensors}};
     return out.dump();
   });
 }

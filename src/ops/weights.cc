@@ -26,8 +26,8 @@ at::ScalarType TypeOf(io::Dtype dtype) {
 std::vector<model::TensorInfo> TensorsFor(const model::ModelConfig& config,
                                           std::span<const at::Tensor> parameters) {
   std::vector<model::TensorInfo> tensors = model::ModelTensors(config);
-  Check(tensors.size() == parameters.size(), "[model] a ", config.mixer, " model of this configuration has ",
-        tensors.size(), " tensors, got ", parameters.size());
+  Check(tensors.size() == parameters.size(), "[model] a ", config.MixerText(),
+        " model of this configuration has ", tensors.size(), " tensors, got ", parameters.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     Check(parameters[i].sizes() == at::IntArrayRef(tensors[i].shape), "[model] ", tensors[i].name,
           " has the shape ", at::IntArrayRef(tensors[i].shape), ", got ", parameters[i].sizes());

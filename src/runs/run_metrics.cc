@@ -62,7 +62,7 @@ std::string TitleOf(const std::filesystem::path& run) {
   if (!std::filesystem::exists(file)) return "";
   try {
     const model::Config config = model::LoadConfig(file);
-    return StrCat(config.model.mixer, ", ", config.model.layers, " layers, width ", config.model.width);
+    return StrCat(config.model.MixerText(), ", ", config.model.layers, " layers, width ", config.model.width);
   } catch (const Error&) {
     return "";
   }

@@ -8,6 +8,16 @@
 
 namespace lattice::runtime {
 
+void Pass::RotateQueriesAndKeys(float* q, float* k) {
+  const int64_t dim = config_.HeadDim();
+  OverRows(rows_, [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      Rotate(of_attention_, q + row * config_.width, row, config_.heads, dim);
+      Rotate(of_attention_, k + row * config_.KvHeads() * dim, row, config_.KvHeads(), dim);
+    }
+  });
+}
+
 void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
   const int64_t width = config_.width, heads = config_.heads, dim = config_.HeadDim();
   // Keys and values are shared by `group` heads of queries each.
@@ -17,12 +27,7 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
   Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_,
           {{&b.q, q}, {&b.k, k}, {&b.v, v}});
   ClearPending();
-  OverRows(rows_, [&](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) {
-      Rotate(q + row * width, row, heads, dim);
-      Rotate(k + row * kv_width, row, kv_heads, dim);
-    }
-  });
+  RotateQueriesAndKeys(q, k);
   for (const SessionRows& s : segments_) {
     std::vector<float>&keys = s.state->keys[static_cast<size_t>(layer)],
     &values = s.state->values[static_cast<size_t>(layer)];

@@ -3,38 +3,16 @@
 #include <cmath>
 
 #include "kernels/dense/pointwise.h"
-#include "kernels/dense/row_norm.h"
 #include "kernels/dense/short_conv.h"
 #include "runtime/pass.h"
 #include "runtime/recurrence.h"
+#include "runtime/vectors.h"
 
 namespace lattice::runtime {
 namespace {
 
 constexpr int64_t kTileRows = kernels::ShortConv<float>::kTileRows;
 
-// Normalises `count` adjacent vectors of `width`: to length 1 (kL2), or by 1 / sqrt(width) (kScale).
-void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x) {
-  if (kind == model::VectorNorm::kL2) {
-    kernels::RowNormForward<float> norm;
-    norm.rows = count;
-    norm.width = width;
-    norm.eps = 1e-12f;
-    norm.x = x;
-    norm.y.wide = x;
-    kernels::Run(norm, 0, norm.Tiles());
-  }
-  if (kind == model::VectorNorm::kScale) {
-    const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
-    for (int64_t i = 0; i < count * width; ++i) x[i] *= scale;
-  }
-}
-
-void AddBias(const float* bias, int64_t rows, int64_t width, float* x) {
-  for (int64_t row = 0; row < rows; ++row) kernels::AddTo(bias, width, x + row * width);
-}
-
-float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 // As torch computes it: the identity beyond 20.
 float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
@@ -82,13 +60,7 @@ void Pass::KeepTail(const SessionRows& segment, const float* x, int64_t channels
   std::copy_n(last, fresh * channels, past + (keep - fresh) * channels);
 }
 
-void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
-  PreConvolve(b, layer);
-  const int64_t width = config_.width;
-  float* u = w_.u.Get(rows_ * width);
-  std::vector<Projection> products = {{&b.qk, w_.qk.Get(rows_ * b.qk.rows)},
-                                      {&b.v, w_.v.Get(rows_ * width)},
-                                      {&b.gate, w_.gate.Get(rows_ * width)}};
+void Pass::AddGateProducts(const BlockParts& b, std::vector<Projection>& products) {
   for (size_t i = 0; i < b.gates.size(); ++i) {
     const GateParts& gate = b.gates[i];
     const bool low = gate.down.rows > 0;
@@ -96,13 +68,24 @@ void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
     if (weight->rows > 0)
       products.push_back({weight, (low ? w_.gate_low : w_.gates[i]).Get(rows_ * weight->rows)});
   }
+}
+
+void Pass::MemoryBlock(const BlockParts& b, int64_t layer) {
+  PreConvolve(b, layer);
+  const int64_t width = config_.width;
+  float* u = w_.u.Get(rows_ * width);
+  std::vector<Projection> products = {{&b.qk, w_.qk.Get(rows_ * b.qk.rows)},
+                                      {&b.v, w_.v.Get(rows_ * width)},
+                                      {&b.gate, w_.gate.Get(rows_ * width)}};
+  AddGateProducts(b, products);
   Project([&](int64_t first, int64_t last) { NormStream(b.mix_norm, first, last, u); }, u, rows_, products,
           {layer, kWithFeedForward, 1});
   ClearPending();
   MakeQueriesAndKeys(b, layer);
   MakeValues(b, layer);
   MakeGates(b);
-  RunMemory(b, layer);
+  RunMemory(b, layer,
+            {w_.k.Get(0), b.memory->step_scales_values ? w_.scaled_v.Get(0) : w_.v.Get(0), w_.gates});
   ProjectOutput(b);
 }
 
@@ -111,7 +94,7 @@ void Pass::PreConvolve(const BlockParts& b, int64_t layer) {
   float *u = w_.u.Get(rows_ * width), *t = w_.t.Get(rows_ * width);
   OverRows(rows_, [&](int64_t first, int64_t last) { NormStream(b.pre_norm, first, last, u); });
   ClearPending();
-  const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.pre_conv; };
+  const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + LayoutOf(layer).pre_conv; };
   OverTiles(
       [&](const SessionRows& s, int64_t tile) {
         Convolve(b.pre_conv, u + s.first * width, past(s), s.count, tile, t + s.first * width);
@@ -124,7 +107,7 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
   const int64_t slots = config_.Slots(), width = config_.heads * slots;
   const float* qk = w_.qk.Get(0);
   float *q = w_.q.Get(rows_ * width), *k = w_.k.Get(rows_ * width);
-  const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.conv_qk; };
+  const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + LayoutOf(layer).conv_qk; };
   const auto convolve = [&](const SessionRows& s, int64_t tile) {
     const int64_t first = s.first + tile * kTileRows;
     const int64_t count = std::min(kTileRows, s.count - tile * kTileRows);
@@ -133,8 +116,8 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
       float* rows = out + first * width;
       if (config_.conv_activation == model::Activation::kSilu) kernels::SiluInPlace(rows, count * width);
       NormalizeVectors(config_.qk_norm, count * config_.heads, slots, rows);
-      for (int64_t t = 0; rotated_ > 0 && t < count; ++t)
-        Rotate(rows + t * width, first + t, config_.heads, slots);
+      for (int64_t t = 0; of_memory_.pairs > 0 && t < count; ++t)
+        Rotate(of_memory_, rows + t * width, first + t, config_.heads, slots);
     }
   };
   OverTiles(convolve, [&](const SessionRows& s) { KeepTail(s, qk, width, past(s)); });
@@ -143,9 +126,9 @@ void Pass::MakeQueriesAndKeys(const BlockParts& b, int64_t layer) {
 void Pass::MakeValues(const BlockParts& b, int64_t layer) {
   const int64_t width = config_.width;
   float* v = w_.v.Get(0);
-  if (model_.memory->conv_v) {
+  if (b.memory->conv_v) {
     float* t = w_.t.Get(rows_ * width);
-    const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + model_.layout.conv_v; };
+    const auto past = [&](const SessionRows& s) { return LayerState(s, layer) + LayoutOf(layer).conv_v; };
     OverTiles(
         [&](const SessionRows& s, int64_t tile) {
           Convolve(b.conv_v, v + s.first * width, past(s), s.count, tile, t + s.first * width);
@@ -168,11 +151,11 @@ void Pass::SigmoidGate(const float* bias, float* gate) {
   });
 }
 
-void Pass::DecayGate(const GateParts& parts, float* gate) {
+void Pass::DecayGate(const GateParts& parts, bool scales, float* gate) {
   const int64_t heads = config_.heads, total = rows_ * heads, dim = config_.HeadDim();
   AddBias(parts.bias, rows_, heads, gate);
   const float* v = w_.v.Get(0);
-  float* scaled = model_.memory->step_scales_values ? w_.scaled_v.Get(rows_ * config_.width) : nullptr;
+  float* scaled = scales ? w_.scaled_v.Get(rows_ * config_.width) : nullptr;
   for (int64_t i = 0; i < total; ++i) {
     const float step = Softplus(gate[i]);
     gate[i] = std::exp(parts.decay[static_cast<size_t>(i % heads)] * step);
@@ -194,7 +177,7 @@ void Pass::SlotGate(const GateParts& parts, Scratch& gate) {
 void Pass::MakeGates(const BlockParts& b) {
   using kernels::GateForm;
   for (size_t i = 0; i < b.gates.size(); ++i) {
-    switch (model_.memory->gates[i].form) {
+    switch (b.memory->gates[i].form) {
       case GateForm::kNone:
         break;
       case GateForm::kSigmoid:
@@ -204,7 +187,7 @@ void Pass::MakeGates(const BlockParts& b) {
         AddBias(b.gates[i].bias, rows_, config_.heads, w_.gates[i].Get(0));
         break;
       case GateForm::kDecay:
-        DecayGate(b.gates[i], w_.gates[i].Get(0));
+        DecayGate(b.gates[i], b.memory->step_scales_values, w_.gates[i].Get(0));
         break;
       case GateForm::kSlotSigmoid:
         SlotGate(b.gates[i], w_.gates[i]);
@@ -213,17 +196,17 @@ void Pass::MakeGates(const BlockParts& b) {
   }
 }
 
-void Pass::RunMemory(const BlockParts& b, int64_t layer) {
+void Pass::RunMemory(const BlockParts& b, int64_t layer, const MemoryTokens& tokens) {
   LayerSteps recurrence;
-  recurrence.rule = &model_.rule;
+  recurrence.rule = &b.rule;
   recurrence.q = w_.q.Get(0);
-  recurrence.k = w_.k.Get(0);
-  recurrence.v = model_.memory->step_scales_values ? w_.scaled_v.Get(0) : w_.v.Get(0);
+  recurrence.k = tokens.k;
+  recurrence.v = tokens.v;
   for (size_t i = 0; i < b.gates.size(); ++i)
-    recurrence.gates[i] = b.gates[i].bias == nullptr ? nullptr : w_.gates[i].Get(0);
+    recurrence.gates[i] = b.gates[i].bias == nullptr ? nullptr : tokens.gates[i].Get(0);
   recurrence.y = w_.y.Get(rows_ * config_.width);
   recurrence.layer = layer;
-  RunRecurrence(recurrence, model_.layout, segments_, threads_, w_.work_loop);
+  RunRecurrence(recurrence, LayoutOf(layer), segments_, threads_, w_.work_loop);
 }
 
 void Pass::ProjectOutput(const BlockParts& b) {

@@ -16,18 +16,19 @@ namespace {
 class BlockReader {
  public:
   BlockReader(const ModelParts& parts, int64_t layer)
-      : parts_(parts), prefix_(StrCat("blocks.", layer, ".")) {}
+      : parts_(parts), layer_(parts.config.Layer(layer)), prefix_(StrCat("blocks.", layer, ".")) {}
 
   BlockParts Read() const {
-    BlockParts b;
+    BlockParts b(layer_);
     b.mix_norm = Vector("mix_norm.weight");
     b.v = Matrix("mixer.v.weight");
     b.out = Matrix("mixer.out.weight");
-    if (parts_.memory->attention) {
+    if (!b.memory->attention && layer_.block == model::BlockKind::kPaper) {
+      ReadMemory(b);
+    } else {
       b.q = Matrix("mixer.q.weight");
       b.k = Matrix("mixer.k.weight");
-    } else {
-      ReadMemory(b);
+      if (!b.memory->attention) ReadMemoryBeside(b);
     }
     b.ffn_norm = Vector("ffn_norm.weight");
     b.ffn_gate = Matrix("ffn.gate.weight");
@@ -83,8 +84,16 @@ class BlockReader {
     return {};
   }
 
+  void ReadMemoryBeside(BlockParts& b) const {
+    for (const kernels::GateInfo& gate : b.memory->gates) b.gates.push_back(ReadGate(gate));
+    if (b.memory->learned_state) b.state0 = Vector("mixer.state0");
+    b.amplitude = Vector("mixer.amplitude");
+    if (layer_.window > 0) b.share = Gate("share", layer_.width);
+    if (layer_.output_gate == model::OutputGate::kSigmoid) b.gate = Matrix("mixer.gate.weight");
+  }
+
   void ReadMemory(BlockParts& b) const {
-    const kernels::Memory& memory = *parts_.memory;
+    const kernels::Memory& memory = *b.memory;
     b.pre_norm = Vector("pre_norm.weight");
     b.pre_conv = Conv("pre_conv");
     b.qk = Matrix("mixer.qk.weight");
@@ -100,6 +109,7 @@ class BlockReader {
   }
 
   const ModelParts& parts_;
+  const model::ModelConfig layer_;
   std::string prefix_;
 };
 
@@ -115,15 +125,13 @@ void CheckComputable(const model::ModelConfig& config) {
 }  // namespace
 
 ModelParts::ModelParts(const model::ModelConfig& model_config, Weights model_weights)
-    : config(model_config),
-      rule(config),
-      memory(rule.memory),
-      weights(std::move(model_weights)),
-      layout(config) {
+    : config(model_config), weights(std::move(model_weights)), layout(config) {
   embed = weights.Matrix("embed.weight");
   head = weights.Matrix(config.tie_embedding ? "embed.weight" : "head.weight");
   final_norm = weights.Vector("final_norm.weight").data();
   for (int64_t layer = 0; layer < config.layers; ++layer) blocks.push_back(BlockReader(*this, layer).Read());
+  for (const BlockParts& block : blocks)
+    rotates = rotates || block.memory->attention || block.config.block == model::BlockKind::kAttention;
 }
 
 std::shared_ptr<const Model> Model::Load(const std::filesystem::path& checkpoint,

@@ -27,24 +27,30 @@ struct ConvParts {
   int64_t channels = 0;
 };
 
-// The weights of one block. Parts that the memory does not have stay empty.
+// One block: what it is, and its weights. Parts that it does not have stay empty.
 struct BlockParts {
+  explicit BlockParts(const model::ModelConfig& layer) : config(layer), rule(layer), memory(rule.memory) {}
+
+  model::ModelConfig config;  // ModelConfig::Layer
+  MemoryRule rule;
+  const kernels::Memory* memory;
   const float *pre_norm = nullptr, *mix_norm = nullptr, *ffn_norm = nullptr;
   ConvParts pre_conv, conv_q, conv_k, conv_v;
   WeightMatrix qk, q, k, v, gate, out, ffn_gate, ffn_up, ffn_down;
   std::vector<GateParts> gates;  // in the order of the memory's description
   const float *skip = nullptr, *state0 = nullptr;
+  const float* amplitude = nullptr;  // of a memory in a block of attention
+  GateParts share;                   // of that memory beside a window
   const float *out_norm_weight = nullptr, *out_norm_bias = nullptr;
 };
 
 struct ModelParts {
   model::ModelConfig config;
-  MemoryRule rule;
-  const kernels::Memory* memory = nullptr;
   Weights weights;
   StateLayout layout;
   WeightMatrix embed, head;
   const float* final_norm = nullptr;
+  bool rotates = false;  // some layer has the rotary positions of attention
   std::vector<BlockParts> blocks;
 
   ModelParts(const model::ModelConfig& model_config, Weights model_weights);

@@ -1,5 +1,5 @@
-// The forward pass: embedding, blocks, feed-forward layers and logits of a batch of rows. The two kinds of
-// block are in memory_block.cc and attention_block.cc.
+// The forward pass: embedding, blocks, feed-forward layers and logits of a batch of rows. The kinds of block are
+// in memory_block.cc, attention_block.cc and joined_block.cc.
 #include "runtime/pass.h"
 
 #include <algorithm>
@@ -25,13 +25,18 @@ void Pass::Run(std::span<const int32_t> tokens) {
     for (int64_t row = first; row < last; ++row)
       WidenRow(model_.embed, tokens[static_cast<size_t>(row)], x + row * width);
   });
-  MakeRotations();
+  if (model_.rotates) of_attention_ = MakeRotations(config_.HeadDim() / 2, 0, w_.cos, w_.sin);
+  if (config_.rope_period > 0)
+    of_memory_ = MakeRotations(config_.Slots() / 2, config_.rope_period, w_.memory_cos, w_.memory_sin);
   for (size_t layer = 0; layer < model_.blocks.size(); ++layer) {
     const BlockParts& block = model_.blocks[layer];
-    if (model_.memory->attention) {
-      AttentionBlock(block, static_cast<int64_t>(layer));
+    const auto number = static_cast<int64_t>(layer);
+    if (block.memory->attention && block.config.window == 0) {
+      AttentionBlock(block, number);
+    } else if (block.config.block == model::BlockKind::kAttention) {
+      JoinedBlock(block, number);
     } else {
-      MemoryBlock(block, static_cast<int64_t>(layer));
+      MemoryBlock(block, number);
     }
     FeedForward(block, static_cast<int64_t>(layer));
   }
@@ -116,10 +121,11 @@ kernels::FetchAhead::Region Pass::PartOf(const StateShare& share, int64_t i, int
   // With few sessions there is nothing to gain: decoding them is bound by reading weights already, and a
   // prompt keeps its state in the cache.
   const auto sessions = static_cast<int64_t>(segments_.size());
-  if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || model_.memory->attention) return {};
+  if (share.layer < 0 || share.layer >= config_.layers || sessions < 4 || LayoutOf(share.layer).size == 0)
+    return {};
   // Piece i fetches from session i * sessions / parts on. Products and recurrence share out their pieces in
   // the same order, so a thread fetches the states it will step: caches may be private to a core.
-  const auto each = static_cast<double>(model_.layout.layer_size * static_cast<int64_t>(sizeof(float)));
+  const auto each = static_cast<double>(LayoutOf(share.layer).size * static_cast<int64_t>(sizeof(float)));
   const double first = static_cast<double>(i * sessions) / static_cast<double>(parts),
                last = static_cast<double>((i + 1) * sessions) / static_cast<double>(parts);
   const auto session = static_cast<int64_t>(first);
@@ -133,8 +139,8 @@ kernels::FetchAhead::Region Pass::PartOf(const StateShare& share, int64_t i, int
 }
 
 void Pass::Multiply(std::span<const Projection> all, const StateShare& beside) {
-  kernels::MatMul products[8];
-  int64_t ends[8];
+  kernels::MatMul products[kMostProducts];
+  int64_t ends[kMostProducts];
   int64_t count = 0, total = 0;
   for (const Projection& projection : all) {
     const WeightMatrix& w = *projection.w;
@@ -156,32 +162,30 @@ void Pass::Multiply(std::span<const Projection> all, const StateShare& beside) {
   });
 }
 
-void Pass::MakeRotations() {
-  const bool attention = model_.memory->attention;
-  if (!attention && config_.rope_period == 0) return;
-  rotated_ = (attention ? config_.HeadDim() : config_.Slots()) / 2;
-  float *cos = w_.cos.Get(rows_ * rotated_), *sin = w_.sin.Get(rows_ * rotated_);
-  const std::vector<double> rates = model::RopeRates(config_, rotated_);
+Pass::Rotations Pass::MakeRotations(int64_t pairs, int64_t period, Scratch& cos, Scratch& sin) const {
+  const Rotations out = {pairs, cos.Get(rows_ * pairs), sin.Get(rows_ * pairs)};
+  const std::vector<double> rates = model::RopeRates(config_, pairs);
   for (const SessionRows& segment : segments_) {
     for (int64_t t = 0; t < segment.count; ++t) {
       int64_t position = segment.state->position + t;
-      if (!attention) position %= config_.rope_period;
-      for (int64_t i = 0; i < rotated_; ++i) {
+      if (period > 0) position %= period;
+      for (int64_t i = 0; i < pairs; ++i) {
         const double angle = static_cast<double>(position) * rates[static_cast<size_t>(i)];
-        cos[(segment.first + t) * rotated_ + i] = static_cast<float>(std::cos(angle));
-        sin[(segment.first + t) * rotated_ + i] = static_cast<float>(std::sin(angle));
+        out.cos[(segment.first + t) * pairs + i] = static_cast<float>(std::cos(angle));
+        out.sin[(segment.first + t) * pairs + i] = static_cast<float>(std::sin(angle));
       }
     }
   }
+  return out;
 }
 
-void Pass::Rotate(float* x, int64_t row, int64_t heads, int64_t width) const {
-  const float *cos = w_.cos.Get(0) + row * rotated_, *sin = w_.sin.Get(0) + row * rotated_;
+void Pass::Rotate(const Rotations& by, float* x, int64_t row, int64_t heads, int64_t width) const {
+  const float *cos = by.cos + row * by.pairs, *sin = by.sin + row * by.pairs;
   for (int64_t head = 0; head < heads; ++head, x += width) {
-    for (int64_t i = 0; i < rotated_; ++i) {
-      const float a = x[i], b = x[i + rotated_];
+    for (int64_t i = 0; i < by.pairs; ++i) {
+      const float a = x[i], b = x[i + by.pairs];
       x[i] = a * cos[i] - b * sin[i];
-      x[i + rotated_] = a * sin[i] + b * cos[i];
+      x[i + by.pairs] = a * sin[i] + b * cos[i];
     }
   }
 }

@@ -39,7 +39,10 @@ class Scratch {
 // The scratch buffers of a pass, reused from pass to pass. x is the residual stream, u its normalised form,
 // and t an output that is to be added to it.
 struct Workspace {
-  Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gate_low, hidden_gate, hidden_up, cos, sin, before;
+  Scratch x, u, t, qk, q, k, v, scaled_v, gate, y, gate_low, hidden_gate, hidden_up, before;
+  Scratch cos, sin, memory_cos, memory_sin;  // rotary positions of attention and of memories
+  Scratch old_k, old_v, near, share;         // a window: what leaves it, what it gives, the memory's share
+  Scratch old_gates[kernels::kMaxGates];
   Scratch gates[kernels::kMaxGates];
   kernels::Activations activations;
   WorkStealingLoop work_loop;  // shares out the rows of a product, and the cells of a recurrence
@@ -58,6 +61,9 @@ struct StateShare {
 // The fraction of the next layer's states that is prefetched by the end of the first product of the
 // feed-forward layer, and by the end of its second; the products that make q, k and v prefetch the rest.
 constexpr double kWithFirst = 0.55, kWithFeedForward = 0.85;
+
+// The most products that share an input: q, k, v, an output gate, a share, and the gates of a memory.
+constexpr int64_t kMostProducts = 5 + kernels::kMaxGates;
 
 // A product y = x W^T.
 struct Projection {
@@ -80,6 +86,7 @@ class Pass {
  private:
   void MemoryBlock(const BlockParts& b, int64_t layer);
   void AttentionBlock(const BlockParts& b, int64_t layer);
+  void JoinedBlock(const BlockParts& b, int64_t layer);
   void FeedForward(const BlockParts& b, int64_t layer);
 
   // The parts of a memory block, in the order they run.
@@ -90,12 +97,28 @@ class Pass {
   // gate [rows, heads] = sigmoid(gate + bias)
   void SigmoidGate(const float* bias, float* gate);
   // gate [rows, heads] = exp(decay softplus(gate + bias)). If the memory's values are scaled by the step size
-  // (the softplus), that is done here too.
-  void DecayGate(const GateParts& parts, float* gate);
+  // (the softplus), as `scales` says, that is done here too.
+  void DecayGate(const GateParts& parts, bool scales, float* gate);
   // gate [rows, heads, slots] = sigmoid(low W^T + bias)^kSlotGatePower
   void SlotGate(const GateParts& parts, Scratch& gate);
-  void RunMemory(const BlockParts& b, int64_t layer);
+  // The weights that make the gates of a block from u, with where their products go.
+  void AddGateProducts(const BlockParts& b, std::vector<Projection>& products);
+  // What a memory is given, beside the queries in w_.q: k [rows, H, M], v [rows, H, D] and the gates.
+  struct MemoryTokens {
+    const float *k, *v;
+    Scratch* gates;
+  };
+  // Reads into w_.y.
+  void RunMemory(const BlockParts& b, int64_t layer, const MemoryTokens& tokens);
   void ProjectOutput(const BlockParts& b);
+
+  // The parts of a joined block, in the order they run.
+  void AttendWindow(const BlockParts& b, int64_t layer);
+  void TakeLeaving(const BlockParts& b, int64_t layer);
+  void KeepWindow(const BlockParts& b, int64_t layer);
+  void JoinOutput(const BlockParts& b);
+  // Rotates q and k of all rows.
+  void RotateQueriesAndKeys(float* q, float* k);
 
   // Calls work(first, last) for ranges of rows, in parallel where there are enough rows to wake a thread for.
   template <typename Work>
@@ -143,16 +166,24 @@ class Pass {
   // What piece i of `parts` pieces of a product prefetches: its part of the share, cut off where the state of
   // its first session ends.
   kernels::FetchAhead::Region PartOf(const StateShare& share, int64_t i, int64_t parts) const;
-  // Computes the cosines and sines of the rotary position embedding, for all rows.
-  void MakeRotations();
+  // The cosines and sines of rotary positions, of all rows: [rows, pairs].
+  struct Rotations {
+    int64_t pairs = 0;  // 0: none
+    float *cos = nullptr, *sin = nullptr;
+  };
+  // `period` is that of model.rope_period; 0: positions do not repeat.
+  Rotations MakeRotations(int64_t pairs, int64_t period, Scratch& cos, Scratch& sin) const;
   // Applies the rotary position embedding to x [heads, width] of one row.
-  void Rotate(float* x, int64_t row, int64_t heads, int64_t width) const;
+  void Rotate(const Rotations& by, float* x, int64_t row, int64_t heads, int64_t width) const;
   void Convolve(const ConvParts& conv, const float* x, const float* past, int64_t count, int64_t tile,
                 float* y) const;
   // Saves the last inputs of a convolution, x [rows, channels], in the session's state for the next pass.
   void KeepTail(const SessionRows& segment, const float* x, int64_t channels, float* past) const;
+  const LayerLayout& LayoutOf(int64_t layer) const {
+    return model_.layout.layers[static_cast<size_t>(layer)];
+  }
   float* LayerState(const SessionRows& segment, int64_t layer) const {
-    return segment.state->fixed.data() + layer * model_.layout.layer_size;
+    return segment.state->fixed.data() + LayoutOf(layer).offset;
   }
 
   const ModelParts& model_;
@@ -162,7 +193,7 @@ class Pass {
   std::span<const SessionRows> segments_;
   int64_t rows_ = 0;
   const float* pending_ = nullptr;  // [rows, width], not yet added to the residual stream
-  int64_t rotated_ = 0;             // rotated pairs per head; 0: no rotary positions
+  Rotations of_attention_, of_memory_;
 };
 
 }  // namespace lattice::runtime

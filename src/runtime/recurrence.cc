@@ -7,13 +7,13 @@
 
 namespace lattice::runtime {
 
-void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
+void RunRecurrence(const LayerSteps& steps, const LayerLayout& layout, std::span<const SessionRows> segments,
                    ThreadPool& threads, WorkStealingLoop& work_loop) {
   std::vector<kernels::Sequence> sequences;
   std::vector<kernels::ForwardProblem<float>> problems;
   sequences.reserve(segments.size());
   for (const SessionRows& segment : segments) {
-    float* memory = segment.state->fixed.data() + steps.layer * layout.layer_size + layout.memory;
+    float* memory = segment.state->fixed.data() + layout.offset + layout.memory;
     if (segment.observer != nullptr) {
       steps.RunObserved(segment.first, segment.count, segment.token, memory, threads, *segment.observer);
       continue;

@@ -14,7 +14,7 @@
 namespace lattice::runtime {
 
 // Advances the states of layer `steps.layer` of all segments in place.
-void RunRecurrence(const LayerSteps& steps, const StateLayout& layout, std::span<const SessionRows> segments,
+void RunRecurrence(const LayerSteps& steps, const LayerLayout& layout, std::span<const SessionRows> segments,
                    ThreadPool& threads, WorkStealingLoop& work_loop);
 
 }  // namespace lattice::runtime

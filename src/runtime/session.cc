@@ -37,13 +37,15 @@ void Session::Reset() { state_ = InitialState(model_->parts()); }
 
 std::span<const float> Session::Memory(int64_t layer, int64_t head) const {
   const ModelParts& parts = model_->parts();
-  Check(!parts.memory->attention,
+  Check(parts.config.HasMemory(),
         "[session] a transformer has a cache of keys and values but no memory to show");
   Check(layer >= 0 && layer < parts.config.layers && head >= 0 && head < parts.config.heads,
         "[session] there is no layer ", layer, ", head ", head, "; the model has ", parts.config.layers,
         " layers of ", parts.config.heads, " heads");
-  const StateLayout& layout = parts.layout;
-  const int64_t at = layer * layout.layer_size + layout.memory + head * layout.head_size;
+  Check(!parts.blocks[static_cast<size_t>(layer)].memory->attention, "[session] layer ", layer,
+        " is attention and has no memory to show; HasMemory() of the config tells which layers have one");
+  const LayerLayout& layout = parts.layout.layers[static_cast<size_t>(layer)];
+  const int64_t at = layout.offset + layout.memory + head * layout.head_size;
   return {&state_.fixed[static_cast<size_t>(at)],
           static_cast<size_t>(parts.config.Slots() * parts.config.HeadDim())};
 }

@@ -15,6 +15,8 @@ namespace lattice::runtime {
 namespace {
 
 constexpr std::string_view kKind = "lattice session 1";
+// Begins the names of gates that wait in a window.
+constexpr std::string_view kWaiting = "window_";
 constexpr int64_t kMaxPosition = int64_t{1} << 48;
 
 std::string Checksum(std::span<const io::TensorView> tensors, const std::string& position) {
@@ -52,11 +54,20 @@ class Pieces {
   template <typename Piece>
   void Visit(const model::StateTensor& tensor, int64_t layer, const Piece& piece) {
     const std::string kind = tensor.name.substr(tensor.name.rfind('.') + 1);
-    const StateLayout& layout = parts_.layout;
+    const auto index = static_cast<size_t>(layer);
+    const LayerLayout& layout = parts_.layout.layers[index];
+    const BlockParts& block = parts_.blocks[index];
     const int64_t matrix = parts_.config.Slots() * parts_.config.HeadDim();
-    float* base = state_.fixed.data() + layer * layout.layer_size;
-    if (kind == "keys") return piece(state_.keys[static_cast<size_t>(layer)].data(), tensor.Elements());
-    if (kind == "values") return piece(state_.values[static_cast<size_t>(layer)].data(), tensor.Elements());
+    const bool window = block.config.window > 0;
+    float* base = state_.fixed.data() + layout.offset;
+    if (kind == "keys")
+      return piece(window ? base + layout.keys : state_.keys[index].data(), tensor.Elements());
+    if (kind == "values")
+      return piece(window ? base + layout.values : state_.values[index].data(), tensor.Elements());
+    if (kind.starts_with(kWaiting)) {
+      const int gate = block.memory->FindGate(kind.substr(kWaiting.size()));
+      return piece(base + layout.gates[gate], tensor.Elements());
+    }
     if (kind == "pre_conv") return piece(base + layout.pre_conv, tensor.Elements());
     if (kind == "conv_qk") return piece(base + layout.conv_qk, tensor.Elements());
     if (kind == "conv_v") return piece(base + layout.conv_v, tensor.Elements());
@@ -177,10 +188,12 @@ Session Session::FromFile(std::shared_ptr<const Model> model, const io::Safetens
 
   Session session(std::move(model));
   session.state_.position = position;
-  const int64_t row = parts.config.KvHeads() * parts.config.HeadDim();
-  const auto cached = static_cast<size_t>(parts.memory->attention ? position * row : 0);
-  for (auto& keys : session.state_.keys) keys.resize(cached);
-  for (auto& values : session.state_.values) values.resize(cached);
+  const auto cached = static_cast<size_t>(position * parts.config.KvHeads() * parts.config.HeadDim());
+  for (size_t i = 0; i < session.state_.keys.size(); ++i) {
+    if (!parts.blocks[i].memory->attention || parts.blocks[i].config.window > 0) continue;
+    session.state_.keys[i].resize(cached);
+    session.state_.values[i].resize(cached);
+  }
   Pieces pieces(parts, session.state_);
   for (const model::StateTensor& tensor : tensors) {
     const float* from = file.Get(tensor.name).As<float>().data();

@@ -214,8 +214,9 @@ TEST_P(HostileSession, IsRefused) {
 }
 
 class DamagedSession : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Mixers, DamagedSession, testing::Values("lattice_dec", "transformer"),
-                         [](const auto& mixer) { return mixer.param; });
+INSTANTIATE_TEST_SUITE_P(Mixers, DamagedSession,
+                         testing::Values("lattice_dec", "transformer", "lattice_dec+window"),
+                         [](const auto& mixer) { return model::TestName(mixer.param); });
 
 TEST_P(DamagedSession, EveryTruncationIsRefused) {
   const auto model = TinyModel(GetParam());

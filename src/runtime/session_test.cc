@@ -29,7 +29,7 @@ Logits Append(Engine& engine, Session& session, std::span<const int32_t> tokens)
 
 class EveryMixer : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, testing::ValuesIn(AllMixers()),
-                         [](const auto& mixer) { return mixer.param; });
+                         [](const auto& mixer) { return model::TestName(mixer.param); });
 
 TEST_P(EveryMixer, BlocksAndStepsGiveTheSameBits) {
   for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
@@ -129,10 +129,12 @@ struct CountingObserver : StepObserver {
   void Observe(const MemoryStep& step, const StepFigures& figures) override {
     ++steps;
     last_token = step.token;
-    EXPECT_GT(figures.write, 0);
+    EXPECT_GE(figures.write, 0);
+    written += figures.write;
     EXPECT_LE(std::abs(figures.answer), 1 + 1e-9);
   }
   int64_t steps = 0, last_token = -1;
+  double written = 0;
 };
 
 TEST_P(EveryMixer, AnObserverDoesNotChangeTheResult) {
@@ -145,9 +147,10 @@ TEST_P(EveryMixer, AnObserverDoesNotChangeTheResult) {
   const Feed feed = {&observed, tokens, Want::kLast, &observer};
   engine.Run({&feed, 1});
   EXPECT_EQ(Logits(engine.Logits(0).begin(), engine.Logits(0).end()), expected);
-  const bool attention = kernels::FindMemory(GetParam()).attention;
-  EXPECT_EQ(observer.steps, attention ? 0 : 20 * 2 * 2);
-  EXPECT_EQ(observer.last_token, attention ? -1 : 19);
+  const model::ModelConfig& config = model->config();
+  EXPECT_EQ(observer.steps, 20 * 2 * (config.HasMemory(0) + config.HasMemory(1)));
+  EXPECT_EQ(observer.last_token, config.HasMemory() ? 19 : -1);
+  EXPECT_EQ(observer.written > 0, config.HasMemory());
 }
 
 // Measured by the allocator, not by Session::Bytes(); sanitizers do not count.
@@ -164,8 +167,13 @@ TEST(Session, CostsItsStateAndLittleMore) {
   EXPECT_LE(each, model::StateBytes(config, 0) + (16 << 10));
 }
 
-TEST(Session, SizeDoesNotGrow) {
-  const auto model = Model::Untrained(TinyConfig("lattice_dec"), 1, WeightFormat::kF32);
+class ConstantState : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Session, ConstantState,
+                         testing::Values("lattice_dec", "lattice_dec+window", "transformer+window"),
+                         [](const auto& mixer) { return model::TestName(mixer.param); });
+
+TEST_P(ConstantState, SizeDoesNotGrow) {
+  const auto model = Model::Untrained(TinyConfig(GetParam()), 1, WeightFormat::kF32);
   Engine engine(model, 1);
   Session session(model);
   const int64_t before = session.Bytes();
@@ -188,6 +196,31 @@ TEST(Session, ShowsItsMemory) {
   EXPECT_TRUE(
       std::any_of(session.Memory(1, 1).begin(), session.Memory(1, 1).end(), [](float x) { return x != 0; }));
   EXPECT_TRUE(io::Says(io::ErrorOf([&] { session.Memory(2, 0); }), {"layer 2", "2 layers of 2 heads"}));
+}
+
+// Until a token has left the window, a layer with one is a layer of the transformer with the same weights, bit for bit;
+// afterwards it is not.
+TEST(Session, AWindowIsExactUntilATokenLeavesIt) {
+  model::ModelConfig config = TinyConfig("lattice_dec+window");
+  model::ModelConfig whole = config;
+  whole.mixer = "transformer";
+  const auto joined = Model::Untrained(config, 1, WeightFormat::kF32);
+  const auto full = Model::Untrained(whole, 1, WeightFormat::kF32);
+  Engine a(joined, 1), b(full, 1);
+  Session s(joined), t(full);
+  const std::vector<int32_t> tokens = TestTokens(9);
+  const auto exact = static_cast<size_t>(config.window + config.sinks);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Logits x = Append(a, s, {&tokens[i], 1}), y = Append(b, t, {&tokens[i], 1});
+    EXPECT_EQ(x == y, i < exact) << i;
+  }
+}
+
+TEST(Session, LayersThatDifferShowTheirMemories) {
+  const auto model = Model::Untrained(TinyConfig("lattice_dec,transformer"), 1, WeightFormat::kF32);
+  const Session session(model);
+  EXPECT_EQ(session.Memory(0, 1).size(), 12u * 20);
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { session.Memory(1, 0); }), {"layer 1 is attention"}));
 }
 
 TEST(Engine, RefusesWrongFeeds) {

@@ -5,29 +5,23 @@
 #include <string>
 #include <vector>
 
-#include "kernels/registry.h"
 #include "model/config.h"
+#include "model/testing.h"
 
 namespace lattice::runtime {
 
 inline model::ModelConfig TinyConfig(std::string_view mixer) {
   model::ModelConfig config;
-  config.mixer = mixer;
   config.vocab_size = 67;
   config.layers = 2;
   config.width = 40;
   config.heads = 2;
-  if (!kernels::FindMemory(mixer).attention) config.slots = 12;
   // Larger than for training, so that the activations are large enough to reveal differences.
   config.init_std = 0.2;
-  return config;
+  return model::WithMixers(config, mixer, 12);
 }
 
-inline std::vector<std::string> AllMixers() {
-  std::vector<std::string> names;
-  for (const std::string_view name : kernels::MemoryNames()) names.emplace_back(name);
-  return names;
-}
+inline std::vector<std::string> AllMixers() { return model::MixersAndStacks(); }
 
 inline std::vector<int32_t> TestTokens(int64_t count) {
   std::vector<int32_t> tokens;

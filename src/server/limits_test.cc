@@ -256,7 +256,7 @@ TEST(Limits, EveryWayToGrowCountsForSessions) {
 
 TEST(Limits, TheCachesOfATransformerAreCountedBeforeTheyAreMade) {
   for (const std::string& mixer : runtime::AllMixers()) {
-    if (!kernels::FindMemory(mixer).attention) continue;
+    if (!runtime::TinyConfig(mixer).Grows()) continue;
     ServerOptions options;
     options.scheduler.bytes = 8 << 20;
     const RunningServer running(options, mixer);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/registry.h"
 #include "server/api/router.h"
 #include "server/api/security.h"
 #include "text/utf8.h"
@@ -21,8 +20,12 @@ constexpr std::chrono::seconds kLastAnswers{1};
 constexpr int64_t kLargestCache = int64_t{256} << 20;
 
 void LimitCache(const model::ModelConfig& config, RequestLimits& limits) {
-  if (!kernels::FindMemory(config.mixer).attention) return;
-  const int64_t token_bytes = config.layers * config.width * 2 * static_cast<int64_t>(sizeof(float));
+  if (!config.Grows()) return;
+  int64_t token_bytes = 0;
+  for (int64_t i = 0; i < config.layers; ++i) {
+    if (config.KeepsAll(i))
+      token_bytes += config.KvHeads() * config.HeadDim() * 2 * static_cast<int64_t>(sizeof(float));
+  }
   const int64_t tokens = std::max<int64_t>(1, kLargestCache / token_bytes / 2);
   limits.prompt_tokens = std::min(limits.prompt_tokens, tokens);
   limits.max_tokens = std::min(limits.max_tokens, tokens);

@@ -252,7 +252,7 @@ TEST(Sessions, TracesAndMemoryHaveTheirShapes) {
 
 TEST(Sessions, ATransformerHasThemWithoutAMemory) {
   for (const std::string& mixer : runtime::AllMixers()) {
-    if (!kernels::FindMemory(mixer).attention) continue;
+    if (runtime::TinyConfig(mixer).HasMemory()) continue;
     const RunningServer running({}, mixer);
     const std::string id = running.NewSession({{"prompt", "abc"}});
     EXPECT_EQ(running.Get("/v1/sessions/" + id).body["slots"], 0);
@@ -262,6 +262,17 @@ TEST(Sessions, ATransformerHasThemWithoutAMemory) {
     EXPECT_EQ(appended.body["tokens"].size(), 2u);
     EXPECT_FALSE(appended.body["tokens"][0].contains("memory"));
   }
+}
+
+TEST(Sessions, ShowTheMemoriesOfTheLayersThatHaveOne) {
+  const RunningServer running({}, "lattice_dec,transformer");
+  const std::string id = running.NewSession({{"prompt", "abc"}});
+  EXPECT_EQ(running.Get("/v1/sessions/" + id).body["mixer"], "lattice_dec,transformer");
+  const json layers = running.Get("/v1/sessions/" + id + "/memory").body["layers"];
+  EXPECT_EQ(layers[0].size(), 2u);
+  EXPECT_EQ(layers[1].size(), 0u);
+  EXPECT_EQ(running.Get("/v1/sessions/" + id + "/memory?layer=0&head=1").status, 200);
+  EXPECT_EQ(running.Get("/v1/sessions/" + id + "/memory?layer=1&head=1").body["error"]["code"], "no_memory");
 }
 
 TEST(Sessions, AreDeletedAndBounded) {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "dist/group.h"
-#include "kernels/registry.h"
 #include "model/checkpoint.h"
 #include "train/precision.h"
 #include "train/schedule.h"
@@ -29,8 +28,10 @@ void CheckOptions(const model::Config& config) {
       !config.data.reset_state || !config.train.carry_state,
       "[config] data.reset_state starts every document anew and train.carry_state goes on over segments; set "
       "one of them");
-  Check(!config.train.carry_state || !kernels::FindMemory(config.model.mixer).attention,
+  Check(!config.train.carry_state || !config.model.Grows(),
         "[config] train.carry_state needs a recurrent mixer: the transformer's cache would grow without end");
+  Check(!config.train.carry_state || config.model.block == model::BlockKind::kPaper,
+        "[config] train.carry_state is for the paper's block only; set model.block = \"paper\"");
 }
 
 int64_t RanksOf(const dist::Group* group) { return group == nullptr ? 1 : group->size(); }
@@ -75,10 +76,15 @@ data::BatchOptions BatchesOf(const model::Config& config, int64_t rows) {
           .streams = config.train.carry_state};
 }
 
+std::shared_ptr<Objective> Prepared(std::shared_ptr<Objective> objective, const nn::LanguageModel& model) {
+  if (objective) objective->Prepare(model);
+  return objective;
+}
+
 }  // namespace
 
 Learner::Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
-                 dist::Group* group)
+                 dist::Group* group, std::shared_ptr<Objective> objective)
     : group_(group),
       tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
       config_(Resolve(config, *tokenizer_, group)),
@@ -90,16 +96,23 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
       batches_(data_.train, BatchesOf(config_, rows_)),
       prefetch_(batches_, first_row_, own_rows_),
       model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
+      objective_(Prepared(std::move(objective), model_)),
       flat_(group == nullptr ? nullptr : std::make_unique<FlatWeights>(model_, *group)),
       optimizer_(model_, config_.train,
                  flat_ ? flat_->shares().PiecesOf(group->rank()) : WholeParameters(model_.parameters())),
       buckets_(group == nullptr ? nullptr : std::make_unique<GradientBuckets>(model_, *group)) {
+  Check(group == nullptr || !objective_,
+        "[dist] only the next token is learned by several ranks; train with one");
   model_.SetBf16(config_.train.precision == model::Precision::kBf16);
   state_.precision = config_.train.precision == model::Precision::kBf16 ? "bf16" : "fp32";
   state_.threads = at::get_num_threads();
   state_.data = data_.train.fingerprint();
   Check(!config_.data.reset_state || tokenizer_->special().eot >= 0,
         "[config] data.reset_state needs a tokenizer with an end-of-text id; set data.reset_state=false");
+}
+
+void Learner::Start() {
+  if (objective_) objective_->Start(model_);
 }
 
 void Learner::StartFrom(const std::filesystem::path& checkpoint) {
@@ -139,9 +152,10 @@ Shard Learner::OwnShard() const {
 
 double Learner::Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted,
                          nn::States* states, bool last) {
+  const double share = static_cast<double>(counted) / static_cast<double>(tokens_per_step());
+  if (objective_) return objective_->Backward(model_, inputs, targets, share);
   const at::Tensor hidden = model_.Forward(inputs, states, config_.train.recompute);
-  const at::Tensor loss =
-      model_.Loss(hidden, targets) * (static_cast<double>(counted) / static_cast<double>(tokens_per_step()));
+  const at::Tensor loss = model_.Loss(hidden, targets) * share;
   if (last && buckets_) buckets_->Arm();
   loss.backward();
   return loss.item<double>();
@@ -227,7 +241,8 @@ StepResult Learner::Step() {
                               first + micro >= own_rows_);
   }
   SumOverRanks(result);
-  result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
+  if (!objective_)
+    result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
   result.lr = LearningRate(config_.train, state_.step);
   result.grad_norm = optimizer_.GradientNorm();
   DecideSkip(result);

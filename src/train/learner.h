@@ -21,6 +21,7 @@
 #include "train/flat_weights.h"
 #include "train/gradient_buckets.h"
 #include "train/memory_figures.h"
+#include "train/objective.h"
 #include "train/optimizer.h"
 
 namespace lattice::train {
@@ -39,9 +40,10 @@ class Learner {
  public:
   // Opens tokenizer and data, resolves what the configuration leaves open (vocabulary, micro-batch,
   // precision), and makes the model. `notes` is called with messages for the user. With a group, which must
-  // outlive the object, every step is divided among its ranks. Throws Error.
+  // outlive the object, every step is divided among its ranks; only one process alone takes an objective. Throws
+  // Error.
   Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
-          dist::Group* group = nullptr);
+          dist::Group* group = nullptr, std::shared_ptr<Objective> objective = nullptr);
 
   const model::Config& config() const { return config_; }
   const data::PreparedData& data() const { return data_; }
@@ -50,6 +52,9 @@ class Learner {
   int64_t tokens_per_step() const { return rows_ * config_.train.seq_len; }
   int64_t epoch_windows() const { return batches_.epoch_windows(); }
   int64_t rows() const { return rows_; }
+
+  // Lets the objective, if there is one, set the weights that a new run starts from.
+  void Start();
 
   // Takes the weights of a checkpoint, which need not be one of training.
   void StartFrom(const std::filesystem::path& checkpoint);
@@ -106,6 +111,7 @@ class Learner {
   data::Batches batches_;
   data::Prefetch prefetch_;
   nn::LanguageModel model_;
+  std::shared_ptr<Objective> objective_;
   std::unique_ptr<FlatWeights> flat_;  // with a group; before the optimizer, which refers to the parameters
   AdamW optimizer_;
   std::unique_ptr<GradientBuckets> buckets_;  // with a group

@@ -86,9 +86,12 @@ MemoryFigures MeasureMemory(const nn::LanguageModel& model, const at::Tensor& to
     const nn::ProbeScope probe(traces);
     model.Forward(tokens);
   }
-  const runtime::MemoryRule rule(model.config());
   MemoryFigures figures;
-  for (const nn::MemoryInputs& trace : traces) AddLayer(figures, trace, rule);
+  size_t trace = 0;
+  for (int64_t layer = 0; layer < model.config().layers; ++layer) {
+    if (model.config().HasMemory(layer))
+      AddLayer(figures, traces[trace++], runtime::MemoryRule(model.config().Layer(layer)));
+  }
   return figures;
 }
 

@@ -17,7 +17,7 @@ namespace lattice::train {
 // Used by one thread at a time. The model must outlive the object.
 class AdamW {
  public:
-  // config.weight_decay applies to parameters with TensorInfo::decay.
+  // For the parameters that require a gradient. config.weight_decay applies to those with TensorInfo::decay.
   AdamW(const nn::LanguageModel& model, const model::TrainConfig& config);
   // Updates only `pieces` of the model's parameters, and holds moments only for them.
   AdamW(const nn::LanguageModel& model, const model::TrainConfig& config, const std::vector<Piece>& pieces);

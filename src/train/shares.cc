@@ -33,8 +33,9 @@ std::vector<Piece> Shares::PiecesOf(int rank) const {
 
 std::vector<Piece> WholeParameters(const std::vector<nn::Parameter>& parameters) {
   std::vector<Piece> pieces;
-  for (const nn::Parameter& parameter : parameters)
-    pieces.push_back({&parameter, 0, parameter.value.numel()});
+  for (const nn::Parameter& parameter : parameters) {
+    if (parameter.value.requires_grad()) pieces.push_back({&parameter, 0, parameter.value.numel()});
+  }
   return pieces;
 }
 

@@ -36,7 +36,7 @@ class Shares {
   int64_t length_ = 0;
 };
 
-// Every parameter as a whole: the share of a process that trains alone.
+// Every parameter that is trained as a whole: the share of a process that trains alone.
 std::vector<Piece> WholeParameters(const std::vector<nn::Parameter>& parameters);
 
 }  // namespace lattice::train

@@ -66,7 +66,7 @@ class Run {
         progress_(request.silent || !root() ? Progress::Mode::kSilent : Progress::Mode::kAuto),
         learner_(
             request.config, CacheOf(request.run), [this](const std::string& note) { progress_.Line(note); },
-            request.group),
+            request.group, request.objective),
         saving_(
             request.run, learner_.config().train, [this](const std::string& line) { progress_.Line(line); },
             [this] { return !result_.stopped && stop_.requested(); }, request.group) {
@@ -76,6 +76,8 @@ class Run {
       Resume();
     } else if (!request.init.empty()) {
       learner_.StartFrom(request.init);
+    } else {
+      learner_.Start();
     }
     if (complete_) return;
     if (root()) metrics_.emplace(request.run / runs::kMetricsFile, learner_.state().step);
@@ -168,9 +170,10 @@ class Run {
     const model::Config& config = learner_.config();
     const model::ParameterCounts counts = model::CountParameters(config.model);
     result_.parameters = counts.total;
-    progress_.Line(StrCat("model       ", config.model.mixer, ", ", Grouped(counts.total), " parameters (",
-                          Grouped(counts.non_embedding), " without embedding): ", config.model.layers,
-                          " layers, width ", config.model.width, ", ", config.model.heads, " heads"));
+    progress_.Line(StrCat("model       ", config.model.MixerText(), ", ", Grouped(counts.total),
+                          " parameters (", Grouped(counts.non_embedding),
+                          " without embedding): ", config.model.layers, " layers, width ", config.model.width,
+                          ", ", config.model.heads, " heads"));
     result_.held_out = learner_.data().valid ? learner_.data().valid->tokens() : 0;
     progress_.Line(StrCat("data        ", Grouped(learner_.data().train.tokens()), " tokens, held out ",
                           Grouped(result_.held_out), "; vocabulary ", config.model.vocab_size));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ class Group;
 }
 
 namespace lattice::train {
+
+class Objective;
 
 struct TrainRequest {
   model::Config config;       // validated; model.vocab_size 0: the tokenizer's size
@@ -32,6 +35,9 @@ struct TrainRequest {
   int threads = 0;               // 0: torch's default
   dist::Group* group = nullptr;  // the processes that train together; null: this one alone
   bool silent = false;           // print nothing
+  // What to learn (train/objective.h); null: to predict the next token. Its losses are no cross-entropies, so bits per
+  // byte of steps are not computed; those of validations are.
+  std::shared_ptr<Objective> objective;
 };
 
 struct TrainResult {

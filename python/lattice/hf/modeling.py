@@ -55,9 +55,9 @@ class LatticeForCausalLM(PreTrainedModel, GenerationMixin):
         super().__init__(config)
         described = config.model_config()
         # Gates decide what is forgotten, and memories start at a parameter: these stay float32 in a model of bfloat16.
-        mixer = described.tensors("blocks.0.mixer.")
+        mixers = [t for i in range(config.layers) for t in described.tensors(f"blocks.{i}.mixer.")]
         self._keep_in_fp32_modules_strict = sorted(
-            {"mixer." + t.name.split(".")[0] for t in mixer if t.layer in ("gate", "none")})
+            {"mixer." + t.name.split(".")[0] for t in mixers if t.layer in ("gate", "none")})
         model = LanguageModel(described, init=False)
         self.embed, self.final_norm = model.embed, model.final_norm
         self.blocks = nn.ModuleList(LatticeBlock(described, i, init=False) for i in range(config.layers))

@@ -18,11 +18,12 @@ bfloat16; memories are float32 (or float64) whatever the weights are.
 from typing import Any
 
 from lattice.nn.config import Config, load_settings
+from lattice.nn.joined import JoinedMixer
 from lattice.nn.layers import GateLinear, Norm, ShortConv, initialize
 from lattice.nn.mixer import Lattice, MemoryLayer, Mixer, layer_class
 from lattice.nn.model import Attention, Block, FeedForward, LanguageModel, State
 
-__all__ = ["Attention", "Block", "Config", "FeedForward", "GateLinear", "LanguageModel", "Lattice", "MemoryLayer", "Mixer",
+__all__ = ["Attention", "Block", "Config", "FeedForward", "GateLinear", "JoinedMixer", "LanguageModel", "Lattice", "MemoryLayer", "Mixer",
            "Norm", "ShortConv", "State", "initialize", "load_settings"]
 
 

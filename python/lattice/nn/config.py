@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Sequence
@@ -29,6 +30,10 @@ def load_settings(path: str | os.PathLike, overrides: Sequence[str] = ()) -> dic
     return json.loads(torch.ops.lattice.load_config(os.fspath(path), list(overrides)))
 
 
+def _memory(name: str) -> dict[str, Any]:
+    return next(memory for memory in memories() if memory["name"] == name)
+
+
 class Config:
     """The keys of `[model]` in a TOML file, and what follows from them.
 
@@ -37,19 +42,20 @@ class Config:
     (0, 32)
 
     Keys that are left out have the defaults that `./lattice train --help` shows. A ValueError says what is wrong with
-    a key. `head_width`, `head_slots` and `ffn_width` are sizes with the zeros among the keys replaced.
+    a key. Layers may differ: mixers="lattice_dec, transformer" alternates the two. `head_width`, `head_slots` and `ffn_width` are sizes with the zeros among the keys replaced.
     """
 
     head_width: int
     head_slots: int
     ffn_width: int
+    layer_mixers: list[dict[str, Any]]  # of every layer: mixer, window and sinks, see layer()
 
     def __init__(self, **keys: Any):
         description = json.loads(torch.ops.lattice.describe_model(json.dumps(keys)))
         self.keys: dict[str, Any] = description.pop("config")
         self._tensors = [Tensor(**tensor) for tensor in description.pop("tensors")]
         self.__dict__.update(self.keys, **description)
-        self.memory: dict[str, Any] = next(m for m in memories() if m["name"] == self.keys["mixer"])
+        self.memory: dict[str, Any] = _memory(self.layer_mixers[0]["mixer"])
 
     def __getattr__(self, name: str) -> Any:  # for type checkers: every key is an attribute
         raise AttributeError(f"a model has no key {name!r}")
@@ -67,6 +73,13 @@ class Config:
     def replace(self, **keys: Any) -> Config:
         """The same with some keys changed."""
         return Config(**self.keys | keys)
+
+    def layer(self, index: int) -> Config:
+        """The same for one layer: `mixer` is the name of its memory, described by `memory`; `window` and `sinks` are 0
+        where it has no "+window". Keys and tensors stay those of the whole model."""
+        own = copy.copy(self)
+        own.__dict__.update(self.layer_mixers[index], memory=_memory(self.layer_mixers[index]["mixer"]))
+        return own
 
     def tensors(self, prefix: str = "") -> list[Tensor]:
         """All tensors whose names begin with `prefix`, which is taken off, in the order of the forward pass."""

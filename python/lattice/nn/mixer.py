@@ -16,7 +16,58 @@ from lattice.ops import memories
 State = dict[str, torch.Tensor]
 
 
-class Mixer(nn.Module):
+class Recurrence(nn.Module):
+    """What layers around a memory share: its gates, its initial state and the recurrence itself."""
+
+    log_decay: nn.Parameter  # where the memory has them
+    state0: nn.Parameter
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        memory = config.memory
+        self.objective, self.rule = memory["objective"], memory["recur_name"]
+        self.learned_state, self.scales_values = memory["learned_state"], memory["step_scales_values"]
+        self.gate_infos = memory["gates"]
+        # The linear layers that make each gate, one behind the other.
+        self.gate_layers = {gate["name"]: gate["layers"] for gate in self.gate_infos if gate["layers"]}
+
+    def _gates(self, x, mask):
+        """The gates by name, and the step that scales the values. In full precision; at padding nothing is written and
+        nothing forgotten."""
+        with full_precision(x.device):
+            projected = []
+            for names in self.gate_layers.values():
+                u = x
+                for name in names:
+                    u = getattr(self, name)(u)
+                projected.append(u)
+            values = torch.ops.lattice.gates(self.config.mixer, projected, self.config.heads,
+                                             wide(self.log_decay) if hasattr(self, "log_decay") else None)
+        gates = dict(zip(self.gate_layers, values))
+        if mask is not None:
+            gates = {g["name"]: hide_padding(gates[g["name"]], mask, g["idle"]) for g in self.gate_infos if g["name"] in gates}
+        return gates, values[-1] if self.scales_values else None
+
+    def _initial(self, x, old, cu_seqlens):
+        if "memory" in old:
+            return old["memory"]
+        count = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+        return wide(self.state0).expand(count, -1, -1, -1) if self.learned_state else None
+
+    def _remember(self, q, k, v, gates, state, cu_seqlens):
+        """The recurrence: y [B,T,H,D] and the state after it."""
+        c = self.config
+        shrinkage = torch.full((), c.lam, dtype=q.dtype, device=q.device).expand(q.shape[:3]) if c.lam > 0 else None
+        by_role = {g["role"]: gates.get(g["name"]) for g in self.gate_infos} | {"shrink": shrinkage}
+        if self.objective is not None:
+            return torch.ops.lattice.scan(q, k, v, by_role["write"], by_role["forget"], state, shrinkage, cu_seqlens,
+                                          self.objective, c.normalize, c.method, c.chunk, c.sweeps)
+        values = [by_role["shrink"] if g["role"] == "shrink" else gates.get(g["name"]) for g in self.gate_infos]
+        return torch.ops.lattice.recur_with(self.rule, q, k, v, values, state, cu_seqlens)
+
+
+class Mixer(Recurrence):
     """A layer over time around any recurrent memory: `y, state = mixer(x, state)`.
 
     x, y [B,T,C]. state None: from the start, which for most memories is a parameter. A state holds conv_qk [B,W-1,H*M]
@@ -35,26 +86,20 @@ class Mixer(nn.Module):
     out: nn.Linear
     conv_q: ShortConv
     conv_k: ShortConv
-    conv_v: ShortConv  # where the memory has one; the same holds for the next three
-    log_decay: nn.Parameter
+    conv_v: ShortConv  # where the memory has one; the same holds for the next
     skip: nn.Parameter
-    state0: nn.Parameter
     out_norm: Norm
 
     def __init__(self, config: Config, layer: int = 0, *, init: bool = True, seed: int | None = None):
         """The mixer of one block of a model. init False leaves the parameters unset, for who sets them anyway."""
-        super().__init__()
-        self.config = config
+        super().__init__(config := config.layer(layer))
         self.rope_rates = config.rope_rates(config.head_slots // 2)
         memory = config.memory
         if memory["attention"]:
             raise ValueError(f"[nn] {memory['name']} is no recurrent memory; use lattice.nn.Attention")
-        self.objective, self.rule = memory["objective"], memory["recur_name"]
-        self.learned_state, self.has_conv_v = memory["learned_state"], memory["conv_v"]
-        self.has_skip, self.scales_values = memory["skip"], memory["step_scales_values"]
-        self.gate_infos = memory["gates"]
-        # The linear layers that make each gate, one behind the other.
-        self.gate_layers = {gate["name"]: gate["layers"] for gate in self.gate_infos if gate["layers"]}
+        if config.block != "paper":
+            raise ValueError("[nn] this layer has the projections of attention (block = \"attention\"); use lattice.nn.JoinedMixer")
+        self.has_conv_v, self.has_skip = memory["conv_v"], memory["skip"]
         prefix = f"blocks.{layer}.mixer."
         add_layers(self, config.tensors(prefix), config.norm_eps)
         if init:
@@ -97,40 +142,6 @@ class Mixer(nn.Module):
                 v = torch.ops.lattice.activate(v, c.conv_activation)
         v = v.unflatten(-1, (c.heads, c.head_width))
         return v if c.v_norm == "none" else torch.ops.lattice.normalize_vectors(v, c.v_norm)
-
-    def _gates(self, x, mask):
-        """The gates by name, and the step that scales the values. In full precision; at padding nothing is written and
-        nothing forgotten."""
-        with full_precision(x.device):
-            projected = []
-            for names in self.gate_layers.values():
-                u = x
-                for name in names:
-                    u = getattr(self, name)(u)
-                projected.append(u)
-            values = torch.ops.lattice.gates(self.config.mixer, projected, self.config.heads,
-                                             wide(self.log_decay) if hasattr(self, "log_decay") else None)
-        gates = dict(zip(self.gate_layers, values))
-        if mask is not None:
-            gates = {g["name"]: hide_padding(gates[g["name"]], mask, g["idle"]) for g in self.gate_infos if g["name"] in gates}
-        return gates, values[-1] if self.scales_values else None
-
-    def _initial(self, x, old, cu_seqlens):
-        if "memory" in old:
-            return old["memory"]
-        count = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
-        return wide(self.state0).expand(count, -1, -1, -1) if self.learned_state else None
-
-    def _remember(self, q, k, v, gates, state, cu_seqlens):
-        """The recurrence: y [B,T,H,D] and the state after it."""
-        c = self.config
-        shrinkage = torch.full((), c.lam, dtype=q.dtype, device=q.device).expand(q.shape[:3]) if c.lam > 0 else None
-        by_role = {g["role"]: gates.get(g["name"]) for g in self.gate_infos} | {"shrink": shrinkage}
-        if self.objective is not None:
-            return torch.ops.lattice.scan(q, k, v, by_role["write"], by_role["forget"], state, shrinkage, cu_seqlens,
-                                          self.objective, c.normalize, c.method, c.chunk, c.sweeps)
-        values = [by_role["shrink"] if g["role"] == "shrink" else gates.get(g["name"]) for g in self.gate_infos]
-        return torch.ops.lattice.recur_with(self.rule, q, k, v, values, state, cu_seqlens)
 
     def extra_repr(self) -> str:
         c = self.config

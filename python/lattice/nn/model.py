@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from lattice.nn.config import Config
+from lattice.nn.joined import JoinedMixer
 from lattice.nn.layers import (Norm, ShortConv, add_layers, autocast_on, check_sequences, hide_padding, initialize,
                                positions, project, wide)
 from lattice.nn.mixer import Mixer, State
@@ -30,7 +31,7 @@ class Attention(nn.Module):
 
     def __init__(self, config: Config, layer: int = 0, *, init: bool = True, seed: int | None = None):
         super().__init__()
-        self.config = config
+        self.config = config = config.layer(layer)
         self.rope_rates = config.rope_rates(config.head_width // 2)
         prefix = f"blocks.{layer}.mixer."
         add_layers(self, config.tensors(prefix), config.norm_eps)
@@ -92,7 +93,7 @@ class Block(nn.Module):
 
         x += conv(norm(x));   x += mixer(norm(x));   x += feed_forward(norm(x))
 
-    without the first part in a transformer. The sums are float32 inside, whatever the type of x. state, cu_seqlens and mask
+    without the first part in a transformer, or where the block is that of attention. The sums are float32 inside, whatever the type of x. state, cu_seqlens and mask
     are those of Mixer; a state has pre_conv [B,W-1,C] beside the mixer's.
     """
 
@@ -106,7 +107,9 @@ class Block(nn.Module):
         prefix = f"blocks.{layer}."
         own = [t for t in config.tensors(prefix) if not t.name.startswith(("mixer.", "ffn."))]
         add_layers(self, own, config.norm_eps)
-        kind = Attention if config.memory["attention"] else Mixer
+        own = config.layer(layer)
+        attention = own.memory["attention"] and own.window == 0
+        kind = Attention if attention else Mixer if own.block == "paper" else JoinedMixer
         self.mixer = kind(config, layer, init=False)
         self.ffn = FeedForward(config, layer, init=False)
         if init:

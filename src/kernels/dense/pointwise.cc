@@ -79,16 +79,27 @@ void LayerNorm(float* x, const float* weight, const float* bias, int64_t n, floa
 
 // The softmax is computed with the largest score subtracted, and its sum divides at the end.
 void AttendRow(const AttentionRow& p) {
+  const KeyRange last = {p.keys, p.values, p.count};
+  const auto range = [&](int64_t r) HWY_ATTR { return r < p.before_count ? p.before[r] : last; };
   float top = -HUGE_VALF;
-  for (int64_t i = 0; i < p.count; ++i) {
-    p.scores[i] = p.scale * Dot(p.q, p.keys + i * p.stride, p.width);
-    top = std::max(top, p.scores[i]);
+  int64_t count = 0;
+  for (int64_t r = 0; r <= p.before_count; ++r) {
+    const KeyRange keys = range(r);
+    for (int64_t i = 0; i < keys.count; ++i, ++count) {
+      p.scores[count] = p.scale * Dot(p.q, keys.keys + i * p.stride, p.width);
+      top = std::max(top, p.scores[count]);
+    }
   }
-  Map(p.scores, p.count, p.scores,
+  Map(p.scores, count, p.scores,
       [top](F32 d, FloatVec a, FloatVec) { return hn::Exp(d, hn::Sub(a, hn::Set(d, top))); });
-  const float inverse = 1 / Sum(p.scores, p.count);
+  const float inverse = 1 / Sum(p.scores, count);
   std::fill(p.y, p.y + p.width, 0.0f);
-  for (int64_t i = 0; i < p.count; ++i) AddScaled(p.scores[i], p.values + i * p.stride, p.width, p.y);
+  const float* score = p.scores;
+  for (int64_t r = 0; r <= p.before_count; ++r) {
+    const KeyRange values = range(r);
+    for (int64_t i = 0; i < values.count; ++i)
+      AddScaled(*score++, values.values + i * p.stride, p.width, p.y);
+  }
   Map(p.y, p.width, p.y, [inverse](F32 d, FloatVec a, FloatVec) { return hn::Mul(a, hn::Set(d, inverse)); });
 }
 

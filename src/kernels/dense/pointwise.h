@@ -19,8 +19,15 @@ void SigmoidPower(float* x, int64_t n, float power);
 // One row in place: (x - mean) / sqrt(variance + eps) * weight + bias.
 void LayerNormRow(float* x, const float* weight, const float* bias, int64_t n, float eps);
 
-// Softmax attention of one query over `count` keys and values; row i of them begins at i * stride. `scores`
-// has room for count numbers. y [width] = softmax(scale q K^T) V.
+// Keys and values of tokens that lie one after the other.
+struct KeyRange {
+  const float *keys = nullptr, *values = nullptr;
+  int64_t count = 0;
+};
+
+// Softmax attention of one query over `count` keys and values; row i of them begins at i * stride. `before` are
+// ranges of tokens before those, in their order. `scores` has room for a number per token; the result does not
+// depend on where ranges end. y [width] = softmax(scale q K^T) V.
 struct AttentionRow {
   const float* q = nullptr;
   const float* keys = nullptr;
@@ -29,6 +36,8 @@ struct AttentionRow {
   float scale = 1;
   float* scores = nullptr;
   float* y = nullptr;
+  const KeyRange* before = nullptr;
+  int64_t before_count = 0;
 };
 void Attend(const AttentionRow& p);
 

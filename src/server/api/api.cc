@@ -75,7 +75,7 @@ void Api::Models(Call& call) const {
                              {"object", "model"},
                              {"created", served_.created},
                              {"owned_by", "lattice"},
-                             {"mixer", config.mixer},
+                             {"mixer", config.MixerText()},
                              {"layers", config.layers},
                              {"heads", config.heads},
                              {"width", config.width},

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <optional>
 
-#include "kernels/registry.h"
 #include "runtime/memory_view.h"
 #include "server/api/api.h"
 #include "server/api/computation.h"
@@ -43,10 +42,10 @@ OrderedJson Api::SessionJson(const std::string& id, const Conversation& conversa
           {"position", conversation.position()},
           {"bytes", conversation.Bytes()},
           {"model", served_.name},
-          {"mixer", config.mixer},
+          {"mixer", config.MixerText()},
           {"layers", config.layers},
           {"heads", config.heads},
-          {"slots", kernels::FindMemory(config.mixer).attention ? 0 : config.Slots()}};
+          {"slots", config.HasMemory() ? config.Slots() : 0}};
 }
 
 int64_t Api::GrownBytes(const Conversation& conversation, int64_t more) const {
@@ -251,7 +250,7 @@ void Api::LoadState(Call& call) {
 
 void Api::ShowMemory(Call& call) {
   const model::ModelConfig& config = served_.model->config();
-  if (kernels::FindMemory(config.mixer).attention)
+  if (!config.HasMemory())
     throw ApiError(400, "this model is a transformer: it keeps every token and has no memory to show", "",
                    "no_memory");
   const std::optional<int64_t> layer = Parameter(call.request.head, "layer", config.layers);
@@ -265,11 +264,14 @@ void Api::ShowMemory(Call& call) {
     OrderedJson layers = OrderedJson::array();
     for (int64_t l = 0; l < config.layers; ++l) {
       layers.push_back(OrderedJson::array());
+      if (!config.HasMemory(l)) continue;
       for (int64_t h = 0; h < config.heads; ++h)
         layers.back().push_back(HeadJson(session.Memory(l, h), slots, width));
     }
     return Reply(call, {{"layers", std::move(layers)}});
   }
+  if (!config.HasMemory(*layer))
+    throw ApiError(400, "this layer is attention and has no memory to show", "layer", "no_memory");
   const runtime::MemoryView view = runtime::ViewMemory(session.Memory(*layer, *head), slots, width);
   OrderedJson norms = OrderedJson::array(), similarity = OrderedJson::array();
   for (size_t i = 0; i < view.lengths.size(); ++i) {

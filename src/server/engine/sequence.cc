@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "kernels/registry.h"
 
 namespace lattice::server {
 namespace {
@@ -25,7 +24,7 @@ Sequence::Sequence(const SequenceContext& context, Task task, int64_t index, std
       sampler_(task_.sampler),
       shown_(*context.served.tokenizer, task_.at_start, task_.stops) {
   const model::ModelConfig& config = context.served.model->config();
-  if (task_.trace && !kernels::FindMemory(config.mixer).attention) trace_.emplace(config);
+  if (task_.trace && config.HasMemory()) trace_.emplace(config);
   if (task_.grammar != nullptr) constraint_.emplace(task_.grammar, context.tokens);
 }
 
@@ -126,8 +125,7 @@ void Sequence::Consume(std::span<const float> logits) {
 // never cached: it need not be what its tokens lead to, and must not reach other clients.
 void Sequence::CacheState() {
   if (conversation_->loaded) return;
-  const bool block = conversation_->position() % kBlock == 0 &&
-                     !kernels::FindMemory(context_.served.model->config().mixer).attention;
+  const bool block = conversation_->position() % kBlock == 0 && !context_.served.model->config().Grows();
   const bool prompt = prompt_at_ + 1 == task_.prompt.size() && chosen_.empty();
   if (block || prompt) context_.cache.Put(conversation_->tokens, conversation_->session.Checkpoint());
 }

@@ -1,6 +1,5 @@
 #include "server/engine/state_cost.h"
 
-#include "kernels/registry.h"
 #include "runtime/session.h"
 
 namespace lattice::server {
@@ -12,8 +11,9 @@ StateCost::StateCost(const ServedModel& served) {
   constexpr int64_t kSlack = 2;
   fixed_ = runtime::Session(served.model).Bytes() + config.vocab_size * kNumber;
   per_token_ = kSlack * kNumber;  // its id
-  if (kernels::FindMemory(config.mixer).attention)
-    per_token_ += kSlack * config.layers * config.KvHeads() * config.HeadDim() * 2 * kNumber;
+  for (int64_t i = 0; i < config.layers; ++i) {
+    if (config.KeepsAll(i)) per_token_ += kSlack * config.KvHeads() * config.HeadDim() * 2 * kNumber;
+  }
 }
 
 }  // namespace lattice::server

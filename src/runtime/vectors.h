@@ -1,0 +1,22 @@
+// Small operations on vectors that blocks share. Internal to the runtime.
+#ifndef LATTICE_RUNTIME_VECTORS_H_
+#define LATTICE_RUNTIME_VECTORS_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "model/config.h"
+
+namespace lattice::runtime {
+
+// Normalises `count` adjacent vectors of `width`: to length 1 (kL2), or by 1 / sqrt(width) (kScale).
+void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x);
+
+// x [rows, width] += bias [width]
+void AddBias(const float* bias, int64_t rows, int64_t width, float* x);
+
+inline float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+}  // namespace lattice::runtime
+
+#endif  // LATTICE_RUNTIME_VECTORS_H_
