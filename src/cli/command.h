@@ -54,6 +54,7 @@ void AddReport(CLI::App& app, Chosen& chosen);
 void AddReproduce(CLI::App& app, Chosen& chosen);
 void AddVerify(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
+void AddDistill(CLI::App& app, Chosen& chosen);
 
 }  // namespace lattice::cli
 

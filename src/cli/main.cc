@@ -22,6 +22,7 @@ int Run(int argc, char** argv) {
   Chosen chosen;
   AddDemo(app, chosen);
   AddTrain(app, chosen);
+  AddDistill(app, chosen);
   AddGenerate(app, chosen);
   AddEval(app, chosen);
   AddMqar(app, chosen);

@@ -13,6 +13,7 @@
 #include "cli/novels.h"
 #include "io/directory_lock.h"
 #include "io/json.h"
+#include "reproduce/conversion.h"
 #include "reproduce/estimate.h"
 #include "reproduce/results.h"
 #include "reproduce/runner.h"
@@ -28,11 +29,12 @@ namespace fs = std::filesystem;
 using reproduce::Experiment;
 
 constexpr const char* kExperiments = "configs/reproduce";
+constexpr const char* kConversion = "conversion";
 
 struct ReproduceFlags {
   std::vector<std::string> what;
   std::string scale = "laptop";
-  std::string data, out, tasks;
+  std::string data, out, tasks, teacher;
   std::vector<std::string> overrides;
   int jobs = 0;
   bool workers = false;
@@ -170,8 +172,50 @@ int Redraw(const std::vector<Experiment>& experiments, const reproduce::PaperTab
   return 0;
 }
 
+// The conversion of a Transformer: it has a teacher and stages instead of a scale and seeds.
+int ReproduceConversion(const ReproduceFlags& options) {
+  if (options.redraw) {
+    reproduce::DrawConversion(fs::path(options.out) / kConversion);
+    return 0;
+  }
+  if (options.teacher.empty() || options.data.empty())
+    throw UsageError(
+        "reproduce conversion needs --teacher MODEL, an imported Transformer, and --data DIR with train.txt "
+        "and valid.txt");
+  const reproduce::ConversionPlan plan = reproduce::ReadConversionPlan(FindInTree("configs/conversion.json"));
+  const reproduce::ConversionOptions what = {fs::absolute(options.teacher), fs::absolute(options.data),
+                                             fs::absolute(options.out), options.overrides,
+                                             std::max(1, options.jobs)};
+  if (options.dry_run) {
+    for (const reproduce::ConversionStudent& student : plan.students) {
+      std::cout << student.name << ":";
+      for (const std::string& stage : student.stages) std::cout << " " << stage;
+      std::cout << "\n";
+    }
+    return 0;
+  }
+  reproduce::Outcome outcome = reproduce::Outcome::kDone;
+  if (!options.only_write) {
+    const io::DirectoryLock lock(options.out, "reproducing");
+    const StopSignal stop;
+    outcome = reproduce::MakeConversion(
+        plan, what,
+        {1, [&] { return stop.requested(); },
+         [](const std::string& line) { std::cerr << "conversion " << line << std::endl; }});
+  }
+  std::string command = "./lattice reproduce conversion --teacher MODEL --data DATA";
+  for (const std::string& text : options.overrides) command += " --set " + text;
+  reproduce::WriteConversion(plan, what, command);
+  if (outcome == reproduce::Outcome::kStopped) std::cerr << "stopped; the same command goes on\n";
+  return outcome == reproduce::Outcome::kFailed ? 1 : 0;
+}
+
 int Reproduce(ReproduceFlags options) {
   const fs::path directory = FindInTree(kExperiments);
+  if (options.what == std::vector<std::string>{kConversion}) {
+    if (options.out.empty()) options.out = "runs/conversion";
+    return ReproduceConversion(options);
+  }
   if (options.out.empty()) options.out = "runs/reproduce-" + options.scale;
   const std::vector<Experiment> experiments = ChooseExperiments(options, directory);
   const reproduce::PaperTable paper(directory / "paper.json");
@@ -230,6 +274,7 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1.0, 86400.0));
   command->add_option("--set", options->overrides, "section.key=value for every run; may be repeated");
   command->add_option("--tasks-dir", options->tasks, "zero-shot: directory with the tasks' jsonl files");
+  command->add_option("--teacher", options->teacher, "conversion: the Transformer to convert");
   command->add_flag("--dry-run", options->dry_run, "print the plan and how long it will take; run nothing");
   command->add_flag("--only-write", options->only_write,
                     "write the results of the runs that are done; run nothing");
@@ -238,7 +283,8 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
                     "needs neither runs nor data");
   command->footer(
       "Experiments: ablation, books-context, choices, confirm, mqar, pile-context, scaling, select, slots, "
-      "throughput, zero-shot; all.\n"
+      "throughput, zero-shot; all. By itself: conversion, of a Transformer into memories "
+      "(docs/distillation.md), with --teacher.\n"
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
       "run.\n"
       "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"

@@ -218,4 +218,24 @@ Outcome MakeRuns(const RunStore& store, const std::vector<Run>& runs, const Runn
   return Runner(store, runs, options).Work();
 }
 
+Outcome RunCommand(const Command& command, const fs::path& errors, const RunnerOptions& options) {
+  const pid_t pid = Start(command, errors);
+  bool stopping = false;
+  int status = 0;
+  while (::waitpid(pid, &status, WNOHANG) != pid) {
+    if (!stopping && options.stop()) {
+      stopping = true;
+      ::kill(pid, SIGTERM);
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  if (stopping) return Outcome::kStopped;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Outcome::kDone;
+  std::string text = io::ReadFile(errors);
+  while (text.ends_with('\n')) text.pop_back();
+  const size_t line = text.rfind('\n');
+  options.report(StrCat("failed: ", text.substr(line == std::string::npos ? 0 : line + 1)));
+  return Outcome::kFailed;
+}
+
 }  // namespace lattice::reproduce

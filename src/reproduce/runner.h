@@ -27,6 +27,10 @@ struct RunnerOptions {
 // kFailed.
 Outcome MakeRuns(const RunStore& store, const std::vector<Run>& runs, const RunnerOptions& options);
 
+// Executes one command, with its errors in a file, and waits for it; `options.stop` ends it as above. A failure is
+// reported with the last line of the errors.
+Outcome RunCommand(const Command& command, const std::filesystem::path& errors, const RunnerOptions& options);
+
 }  // namespace lattice::reproduce
 
 #endif  // LATTICE_REPRODUCE_RUNNER_H_

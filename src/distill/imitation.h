@@ -1,0 +1,37 @@
+// The first stage of a conversion: every converted layer learns to give what the teacher's attention gives there, from
+// the teacher's own hidden states. All layers learn in one pass over the teacher.
+#ifndef LATTICE_DISTILL_IMITATION_H_
+#define LATTICE_DISTILL_IMITATION_H_
+
+#include "distill/student.h"
+#include "train/objective.h"
+
+namespace lattice::distill {
+
+// The loss is the mean over converted layers of |y - y'|^2 / |y|^2, y being what the teacher's attention adds to the
+// stream and y' what the student's mixer adds.
+class Imitation : public train::Objective {
+ public:
+  Imitation(Teacher teacher, Learns learns) : teacher_(std::move(teacher)), learns_(learns) {}
+
+  void Prepare(const nn::LanguageModel& student) override;
+  void Start(const nn::LanguageModel& student) override;
+  double Backward(const nn::LanguageModel& student, const at::Tensor& inputs, const at::Tensor& targets,
+                  double share) override;
+
+  // The losses of the last micro-batch, layer by layer; 0 where a layer is not converted.
+  const std::vector<double>& layer_losses() const { return layer_losses_; }
+
+ private:
+  // Sets the amplitude of every memory so that what is read from it is as large as its values, on the first batch.
+  void Calibrate(const nn::LanguageModel& student, int64_t layer, const at::Tensor& u) const;
+
+  Teacher teacher_;
+  Learns learns_;
+  bool fresh_ = false;  // a new run, before its first batch
+  std::vector<double> layer_losses_;
+};
+
+}  // namespace lattice::distill
+
+#endif  // LATTICE_DISTILL_IMITATION_H_
