@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/format.h"
@@ -11,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/open_model.h"
 #include "cli/standard_input.h"
+#include "io/json.h"
 #include "runtime/generator.h"
 
 namespace lattice::cli {
@@ -20,6 +22,7 @@ struct GenerateFlags {
   std::string model;
   std::string prompt;
   int threads = 0;
+  bool json = false;
   runtime::GenerationOptions generation;
 };
 
@@ -32,13 +35,34 @@ void ShowPrompt(const std::string& prompt) {
             << std::flush;
 }
 
+// One object with the text and what it took.
+void PrintJson(const std::string& text, const runtime::GenerationFigures& figures) {
+  std::cout << io::DumpJson({{"text", text},
+                             {"prompt_tokens", figures.prompt_tokens},
+                             {"prompt_seconds", figures.prompt_seconds},
+                             {"tokens", figures.tokens},
+                             {"seconds", figures.seconds}})
+            << std::endl;
+}
+
 int Generate(const GenerateFlags& options) {
   const std::string prompt = TextOrInput(options.prompt);
   OpenedModel opened = OpenModel(options.model);
   runtime::Generator generator(opened.model, std::move(opened.tokenizer), options.threads);
-  if (options.prompt != "-") ShowPrompt(prompt);
-  const runtime::GenerationFigures figures = generator.Generate(
-      prompt, options.generation, [](std::string_view text) { std::cout << text << std::flush; });
+  if (options.prompt != "-" && !options.json) ShowPrompt(prompt);
+  std::string all;
+  const runtime::GenerationFigures figures =
+      generator.Generate(prompt, options.generation, [&](std::string_view text) {
+        if (options.json) {
+          all += text;
+        } else {
+          std::cout << text << std::flush;
+        }
+      });
+  if (options.json) {
+    PrintJson(all, figures);
+    return 0;
+  }
   std::cout << std::endl;
   std::cerr << "(" << figures.prompt_tokens << " tokens read in " << DurationText(figures.prompt_seconds)
             << ", " << figures.tokens << " made, "
@@ -85,6 +109,7 @@ void AddGenerate(CLI::App& app, Chosen& chosen) {
   AddSampling(*command, options->generation.sampler);
   command->add_option("--threads", options->threads, "threads; default: all cores")
       ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", options->json, "print one object with the text, the tokens and the seconds");
   command->footer(
       "Example: ./lattice generate --model runs/book-lattice_dec-1 --prompt \"It was\" --tokens 200 --seed "
       "1");

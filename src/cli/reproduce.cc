@@ -71,7 +71,7 @@ class Reproduction {
     std::cout << reproduce::PlanText(experiment_, plan, store_, known ? *known : TimeThisMachine(), Jobs());
   }
 
-  // Tunes the learning rates first, because the other runs depend on them.
+  // Works point by point, so that what is complete when it is stopped is of use.
   reproduce::Outcome Run(const std::function<bool()>& stop) const {
     std::optional<reproduce::Claims> claims;
     if (options_.workers) claims.emplace(store_.options().out / "claims", options_.lease);
@@ -82,17 +82,26 @@ class Reproduction {
     if (experiment_.pieces > 0) {
       reproduce::MakeTokenizer(store_.options().out, store_.options().corpus, experiment_.pieces);
     }
-    reproduce::Outcome outcome = reproduce::Outcome::kDone;
-    for (size_t done = 0; outcome == reproduce::Outcome::kDone;) {
-      const std::vector<reproduce::Run> runs = reproduce::RunsOf(Plan());
-      if (runs.size() == done) break;
-      done = runs.size();
-      outcome = reproduce::MakeRuns(store_, runs, how);
+    for (;;) {
+      const std::vector<reproduce::Run> runs = NextRuns();
+      if (runs.empty()) return reproduce::Outcome::kDone;
+      const reproduce::Outcome outcome = reproduce::MakeRuns(store_, runs, how);
+      if (outcome != reproduce::Outcome::kDone) return outcome;
     }
-    return outcome;
   }
 
  private:
+  // The missing runs of the first point that misses any. Where a learning rate is not known yet, those that tune it:
+  // the others follow once they are done.
+  std::vector<reproduce::Run> NextRuns() const {
+    std::vector<reproduce::Run> runs = reproduce::RunsOf(Plan());
+    std::erase_if(runs, [&](const reproduce::Run& run) { return store_.IsDone(run); });
+    std::erase_if(runs, [point = runs.empty() ? 0 : runs[0].point](const reproduce::Run& run) {
+      return run.point != point;
+    });
+    return runs;
+  }
+
   reproduce::FigureOf Figures() const {
     return [&](const reproduce::Run& run, const std::string& figure) { return store_.Figure(run, figure); };
   }
@@ -282,9 +291,10 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
                     "write table.md, figure.svg and report.html again from OUT/<experiment>/results.json; "
                     "needs neither runs nor data");
   command->footer(
-      "Experiments: ablation, books-context, choices, confirm, mqar, pile-context, scaling, select, slots, "
-      "throughput, zero-shot; all. By itself: conversion, of a Transformer into memories "
-      "(docs/distillation.md), with --teacher.\n"
+      "Experiments: ablation, books-context, choices, confirm, decode, mqar, pile-context, recall, scaling, "
+      "select, slots, throughput, zero-shot; all. By itself: conversion, of a Transformer into memories "
+      "(docs/distillation.md), with --teacher.
+      "
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
       "run.\n"
       "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"

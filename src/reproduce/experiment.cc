@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
 #include "base/nearest.h"
 #include "io/json.h"
+#include "reproduce/config_object.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -18,58 +18,18 @@ using nlohmann::json;
 
 constexpr std::string_view kPaperFile = "paper";
 
-// Typed access to a JSON object of the file; Finish refuses keys that nobody has read.
-class Object {
- public:
-  Object(const json& value, std::string source) : value_(value), source_(std::move(source)) {
-    Check(value_.is_object(), source_, ": expected an object");
-  }
-
-  template <typename T>
-  T Need(const std::string& key) {
-    known_.insert(key);
-    Check(value_.contains(key), source_, ": \"", key, "\" is missing");
-    return Cast<T>(key);
-  }
-
-  template <typename T>
-  T Get(const std::string& key, T fallback) {
-    known_.insert(key);
-    return value_.contains(key) ? Cast<T>(key) : fallback;
-  }
-
-  // Call after everything was read.
-  void Finish() const {
-    for (const auto& [key, unused] : value_.items())
-      Check(known_.contains(key), source_, ": there is no key \"", key, "\"");
-  }
-
- private:
-  template <typename T>
-  T Cast(const std::string& key) const {
-    try {
-      return value_.at(key).get<T>();
-    } catch (const json::exception&) {
-      Fail(source_, ": \"", key, "\" has the wrong type");
-    }
-  }
-
-  const json& value_;
-  std::string source_;
-  std::set<std::string> known_;
-};
-
 using Texts = std::vector<std::string>;
 
 Tool ToolOf(const std::string& name, const std::string& source) {
   if (name == "train") return Tool::kTrain;
   if (name == "tasks") return Tool::kTasks;
-  Check(name == "mqar", source, ": tool is \"", name, "\"; expected train, tasks or mqar");
+  if (name == "decode") return Tool::kDecode;
+  Check(name == "mqar", source, ": tool is \"", name, "\"; expected train, tasks, mqar or decode");
   return Tool::kMqar;
 }
 
 Point ReadPoint(const json& value, const std::string& metric, const std::string& source) {
-  Object in(value, source);
+  ConfigObject in(value, source);
   Point point;
   point.label = in.Need<std::string>("label");
   point.x = in.Get<double>("x", 0);
@@ -83,7 +43,7 @@ Point ReadPoint(const json& value, const std::string& metric, const std::string&
 }
 
 Variant ReadVariant(const json& value, const std::string& source) {
-  Object in(value, source);
+  ConfigObject in(value, source);
   Variant variant;
   variant.name = in.Need<std::string>("name");
   variant.set = in.Get<Texts>("set", {});
@@ -102,7 +62,7 @@ Place ReadPlace(const Texts& words, const std::string& source) {
 }
 
 Claim ReadClaim(const json& value, const std::string& source) {
-  Object in(value, source);
+  ConfigObject in(value, source);
   Claim claim;
   claim.text = in.Need<std::string>("text");
   claim.better = ReadPlace(in.Need<Texts>("better"), source);
@@ -112,9 +72,10 @@ Claim ReadClaim(const json& value, const std::string& source) {
 }
 
 void ReadScale(const json& value, const std::string& source, Experiment& out) {
-  Object in(value, source);
+  ConfigObject in(value, source);
   out.config = in.Get<std::string>("config", "");
   out.set = in.Get<Texts>("set", {});
+  out.selected_in = in.Get<std::string>("selected_in", out.selected_in);
   if (out.selected_in.empty()) out.rates = in.Need<std::vector<double>>("rates");
   out.pieces = in.Get<int64_t>("pieces", 0);
   out.seeds = in.Need<std::vector<int64_t>>("seeds");
@@ -166,7 +127,7 @@ Experiment ReadExperiment(const fs::path& directory, const std::string& name, co
   const fs::path file = directory / (name + ".json");
   const std::string source = file.string();
   const json value = io::ReadJson(file);
-  Object in(value, source);
+  ConfigObject in(value, source);
   Experiment out;
   out.name = name, out.scale = scale;
   out.title = in.Need<std::string>("title");
@@ -180,6 +141,12 @@ Experiment ReadExperiment(const fs::path& directory, const std::string& name, co
   out.y_label = in.Get<std::string>("y", out.metric);
   out.relative_to = in.Get<std::string>("relative_to", "");
   out.selected_in = in.Get<std::string>("selected_in", "");
+  if (const json beyond = in.Get<json>("extrapolate", json()); !beyond.is_null()) {
+    ConfigObject place(beyond, source);
+    out.beyond_label = place.Need<std::string>("label");
+    out.beyond_x = place.Need<double>("x");
+    place.Finish();
+  }
   for (const json& variant : in.Need<json>("variants")) out.variants.push_back(ReadVariant(variant, source));
   for (const json& claim : in.Get<json>("claims", json::array()))
     out.claims.push_back(ReadClaim(claim, source));

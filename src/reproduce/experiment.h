@@ -2,7 +2,7 @@
 // learning rate that was best in a small grid. It is described by configs/reproduce/<name>.json:
 //
 //   title, source, note     text; source says where the paper has it
-//   tool                    train | tasks (train, then zero-shot tasks) | mqar
+//   tool                    train | tasks (train, then zero-shot tasks) | mqar | decode (train, then generate)
 //   corpus                  books | edu: which text of --data
 //   metric, higher          the figure of a run that is compared, and whether higher is better
 //   x, y                    names of the axes; without x the figure has one row per variant
@@ -13,9 +13,11 @@
 //   selected_in             name of an earlier experiment that decides: every group has the learning rate that
 //                           was best there, and a variant with best_of has the settings of the best variant of
 //                           that family there, its own on top; nothing is tuned here
+//   extrapolate             {label, x}: a power law through the points gives the loss at this x, which was not run
 //   claims                  [{text, better: [variant, point], than: [variant, point]}]
 //   scales                  {laptop: {...}, paper: {...}, miniature: {...}}, each with
 //     config, set           a file of configs/ and settings on top of it
+//     selected_in           as above, for this scale only
 //     rates, seeds          learning rates to try with the first seed (none with selected_in); seeds of the
 //                           result
 //     pieces                vocabulary of a tokenizer trained on the text; 0: bytes
@@ -40,7 +42,7 @@ namespace lattice::reproduce {
 // "model.layers" -> "2". For the tool mqar the keys are its options: "pairs" -> "48".
 using Settings = std::map<std::string, std::string>;
 
-enum class Tool { kTrain, kTasks, kMqar };
+enum class Tool { kTrain, kTasks, kMqar, kDecode };
 
 struct Point {
   std::string label = {};
@@ -94,6 +96,8 @@ struct Experiment {
   int64_t pieces = 0;
   int64_t task_limit = 0;
   int jobs = 0, threads = 1;
+  std::string beyond_label;  // where a power law is followed to, such as 110M; empty: nowhere
+  double beyond_x = 0;
   std::map<std::string, double> paper_x;  // x of the paper's own points, by label
 
   // The seeds of a variant.

@@ -105,6 +105,7 @@ class Planner {
     run.rate = rate * point.rate_scale;
     run.seed = seed;
     run.pieces = experiment_.pieces;
+    run.point = static_cast<size_t>(&point - experiment_.points.data());
     for (const std::string& text : experiment_.set) Assign(run.settings, text);
     for (const std::string& text : overrides_) Assign(run.settings, text);
     for (const std::string& text : variant.set) Assign(run.settings, text);
@@ -150,6 +151,9 @@ model::Config Run::Config() const {
   out.model.heads = 1;
   out.model.width = Number(settings, "d", 64);
   out.model.vocab_size = Number(settings, "vocab", 8192);
+  for (const auto& [key, value] : settings) {
+    if (key.starts_with("model.")) model::Override(out, StrCat(key, "=", value));
+  }
   out.train.seq_len = Number(settings, "length", 1024);
   out.train.batch_tokens = Number(settings, "batch", 96) * out.train.seq_len;
   out.train.steps = Number(settings, "epochs", 64) * Number(settings, "examples", 100000) /
@@ -168,15 +172,20 @@ std::vector<Run> RunsOf(const Plan& plan) {
   const auto add = [&](const Run& run) {
     if (seen.insert(run.id).second) out.push_back(run);
   };
-  for (const Tuning& tuning : plan.tuning) {
-    for (const Run& run : tuning.runs) add(run);
-  }
   size_t points = 0, seeds = 0;
+  for (const Tuning& tuning : plan.tuning) {
+    for (const Run& run : tuning.runs) points = std::max(points, run.point + 1);
+  }
   for (const Cell& cell : plan.cells) {
     points = std::max(points, cell.point + 1);
     seeds = std::max(seeds, cell.runs.size());
   }
   for (size_t p = 0; p < points; ++p) {
+    for (const Tuning& tuning : plan.tuning) {
+      for (const Run& run : tuning.runs) {
+        if (run.point == p) add(run);
+      }
+    }
     for (size_t s = 0; s < seeds; ++s) {
       for (const Cell& cell : plan.cells) {
         if (cell.point == p && s < cell.runs.size()) add(cell.runs[s]);

@@ -22,6 +22,7 @@ struct Run {
   double rate = 0;
   int64_t seed = 0;
   int64_t pieces = 0;  // vocabulary of the tokenizer; 0: bytes
+  size_t point = 0;    // of the experiment it was planned for
 
   // The settings as "key=value".
   std::vector<std::string> Assignments() const;
@@ -58,8 +59,8 @@ using FigureOf = std::function<std::optional<double>(const Run&, const std::stri
 Plan MakePlan(const Experiment& experiment, const std::string& corpus, std::span<const std::string> overrides,
               const FigureOf& figure);
 
-// The runs in the order they are to be done, without duplicates: tuning, then point by point all variants with
-// the first seed, with the second, ...
+// The runs in the order they are to be done, without duplicates: point by point, first what tunes there, then all
+// variants with the first seed, with the second, ...
 std::vector<Run> RunsOf(const Plan& plan);
 
 }  // namespace lattice::reproduce

@@ -62,6 +62,8 @@ std::string ReportPage(const Summary& summary, const PaperTable& paper) {
   out += Section("Results", ResultGrid(summary));
   if (const std::string claims = Section("Claims of the paper", VerdictGrid(summary)); !claims.empty())
     out += StrCat(claims, "<p>", kVerdictNote, "</p>\n");
+  if (const std::string fits = Section("Beyond", FitGrid(summary)); !fits.empty())
+    out += StrCat(fits, "<p>", kFitNote, "</p>\n");
   out += Section("Learning rates", TuningGrid(summary));
   out += "<h2>Where this comes from</h2>\n<ul>";
   for (const Fact& fact : Provenance(summary)) {

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kTasksReport = "tasks.json";
+constexpr const char* kDecodeReport = "decode.json";
+constexpr int64_t kDecodedTokens = 1024;
 
 std::vector<std::string> TrainArguments(const Run& run, const std::string& train, const std::string& valid,
                                         const std::string& tokenizer) {
@@ -97,6 +99,14 @@ void AddAverage(json& figures) {
   figures["average"] = sum / 7;
 }
 
+// Adds the tokens per second of one stream.
+void AddDecodeFigures(const fs::path& report, json& figures) {
+  const json result = io::ReadJson(report);
+  const double tokens = result.at("tokens"), seconds = result.at("seconds");
+  Check(tokens > 0 && seconds > 0, "[reproduce] generate made no token: ", report.string());
+  figures["decode_tokens_per_s"] = tokens / seconds;
+}
+
 json MqarFigures(const fs::path& out) {
   for (const fs::directory_entry& entry : fs::directory_iterator(out / "results")) {
     const json result = io::ReadJson(entry.path());
@@ -149,6 +159,11 @@ std::vector<Command> RunStore::Commands(const Run& run) const {
     if (options_.task_limit > 0) args.insert(args.end(), {"--limit", StrCat(options_.task_limit)});
     out.push_back({std::move(args), work / kTasksReport});
   }
+  if (run.tool == Tool::kDecode) {
+    out.push_back({{"generate", "--model", work.string(), "--prompt", "It was", "--tokens",
+                    StrCat(kDecodedTokens), "--seed", StrCat(run.seed), "--json"},
+                   work / kDecodeReport});
+  }
   for (Command& command : out) command.args.insert(command.args.end(), threads.begin(), threads.end());
   return out;
 }
@@ -171,6 +186,7 @@ json RunStore::Figures(const Run& run) const {
     AddTaskFigures(work / kTasksReport, figures);
     AddAverage(figures);
   }
+  if (run.tool == Tool::kDecode) AddDecodeFigures(work / kDecodeReport, figures);
   return figures;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "reproduce/power_fit.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -89,6 +90,24 @@ std::string Chosen(const Summary& summary) {
   return words.empty() ? "the learning rates" : StrCat("the learning rates; ", Joined(words));
 }
 
+std::string IntervalText(const PairedMean& mean) {
+  return StrCat(Short(mean.low, 3), " to ", Short(mean.high, 3));
+}
+
+// The figures of a variant by size and seed.
+std::vector<FitPoint> FitPoints(const Summary& summary, size_t variant) {
+  std::vector<FitPoint> out;
+  for (size_t p = 0; p < summary.experiment->points.size(); ++p) {
+    const Row* row = summary.Find(variant, p);
+    if (row == nullptr) continue;
+    FitPoint point{summary.experiment->points[p].x, {}};
+    for (size_t i = 0; i < row->results.size(); ++i)
+      point.perplexity[row->results[i].at("seed")] = row->values[i];
+    out.push_back(std::move(point));
+  }
+  return out;
+}
+
 }  // namespace
 
 Grid ResultGrid(const Summary& summary) {
@@ -102,11 +121,24 @@ Grid VerdictGrid(const Summary& summary) {
     const PairedMean& difference = verdict.difference;
     grid.push_back({verdict.claim->text, std::string(Name(verdict.finding)),
                     Value(verdict.better) + " / " + Value(verdict.than), Short(difference.mean, 3),
-                    StrCat(Short(difference.low, 3), " to ", Short(difference.high, 3)),
-                    StrCat(verdict.won, " of ", difference.pairs),
+                    IntervalText(difference), StrCat(verdict.won, " of ", difference.pairs),
                     !verdict.paper   ? "–"
                     : *verdict.paper ? "holds"
                                      : "fails"});
+  }
+  return grid;
+}
+
+Grid FitGrid(const Summary& summary) {
+  const Experiment& experiment = *summary.experiment;
+  if (experiment.beyond_label.empty()) return {};
+  Grid grid = {{"variant", "exponent of the loss", "95 % interval",
+                StrCat("perplexity at ", experiment.beyond_label, ", extrapolated"), "95 % interval"}};
+  for (size_t v = 0; v < experiment.variants.size(); ++v) {
+    const auto fit = FitPowerLaw(FitPoints(summary, v), experiment.beyond_x);
+    if (!fit) continue;
+    grid.push_back({experiment.variants[v].name, Short(fit->exponent.mean, 3), IntervalText(fit->exponent),
+                    Value(fit->perplexity.mean), IntervalText(fit->perplexity)});
   }
   return grid;
 }
@@ -151,8 +183,9 @@ std::string TableMarkdown(const Summary& summary) {
       StrCat("# ", experiment.title, "\n\nScale ", experiment.scale, "; in the paper: ", experiment.source,
              ". ", experiment.higher ? "More" : "Less", " is better. ", experiment.note,
              "\n\n![figure](figure.svg)\n\n", Markdown(ResultGrid(summary)));
-  const Grid verdicts = VerdictGrid(summary), tuning = TuningGrid(summary);
+  const Grid verdicts = VerdictGrid(summary), tuning = TuningGrid(summary), fits = FitGrid(summary);
   if (verdicts.size() > 1) out += StrCat("\n## Claims\n\n", Markdown(verdicts), "\n", kVerdictNote, "\n");
+  if (fits.size() > 1) out += StrCat("\n## Beyond\n\n", Markdown(fits), "\n", kFitNote, "\n");
   if (tuning.size() > 1)
     out += StrCat("\n## Learning rates\n\nTried with seed ", experiment.seeds[0], ".\n\n", Markdown(tuning));
   out += "\n## Where this comes from\n\n";

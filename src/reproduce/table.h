@@ -28,6 +28,14 @@ struct Fact {
   bool code = false;  // a command or a file name
 };
 
+// The power law of every variant, if the experiment asks for it.
+Grid FitGrid(const Summary& summary);
+
+inline constexpr std::string_view kFitNote =
+    "An extrapolation: a power law through the losses of the sizes that were run. The interval has the "
+    "spread of "
+    "the seeds; whether the law goes on that far, it cannot know.";
+
 // The provenance of the results: command, commits, processors, runs.
 std::vector<Fact> Provenance(const Summary& summary);
 
