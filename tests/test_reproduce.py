@@ -222,6 +222,12 @@ def test_what_is_confirmed_was_selected_before(everything):
     assert not seeds[0] & seeds[1]
 
 
+def test_nothing_is_confirmed_before_it_was_selected(tmp_path):
+    early = run("reproduce", "confirm", "--scale", "miniature", "--out", tmp_path)
+    assert early.returncode == 0 and "runs wait for what select decides" in early.stderr
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "confirm").exists()
+
+
 def test_finished_runs_are_all_that_a_fresh_clone_needs(everything, tmp_path):
     for folder in ("runs", "tokenizers"):
         shutil.copytree(everything[0] / folder, tmp_path / folder)

@@ -84,15 +84,19 @@ class Reproduction {
     }
     for (;;) {
       const std::vector<reproduce::Run> runs = NextRuns();
-      if (runs.empty()) return reproduce::Outcome::kDone;
+      if (runs.empty()) break;
       const reproduce::Outcome outcome = reproduce::MakeRuns(store_, runs, how);
       if (outcome != reproduce::Outcome::kDone) return outcome;
     }
+    if (const size_t waiting = Plan().waiting.size(); waiting > 0)
+      report(
+          StrCat(waiting, " runs wait for what ", experiment_.selected_in, " decides; make its runs first"));
+    return reproduce::Outcome::kDone;
   }
 
  private:
-  // The missing runs of the first point that misses any. Where a learning rate is not known yet, those that tune it:
-  // the others follow once they are done.
+  // The missing runs of the first point that misses any. Where a learning rate is not known yet, those that
+  // tune it: the others follow once they are done.
   std::vector<reproduce::Run> NextRuns() const {
     std::vector<reproduce::Run> runs = reproduce::RunsOf(Plan());
     std::erase_if(runs, [&](const reproduce::Run& run) { return store_.IsDone(run); });

@@ -109,7 +109,8 @@ std::string DifferencesFigure(const Summary& summary) {
   for (size_t p = 0; p < experiment.points.size(); ++p) {
     const Row* reference = summary.Find(base, p);
     if (reference == nullptr) continue;
-    plot::RowsPanel panel{StrCat(experiment.x_label, " = ", experiment.points[p].label),
+    const Point& point = experiment.points[p];
+    plot::RowsPanel panel{point.panel.empty() ? StrCat(experiment.x_label, " = ", point.label) : point.panel,
                           StrCat(experiment.y_label, ", % above ", experiment.relative_to),
                           {}};
     for (size_t v = 0; v < experiment.variants.size(); ++v) {
