@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--cuda-wheel] [--wheel]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--cuda-wheel] [--wheel] [--newest-transformers] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -57,13 +57,21 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
   --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
             GPU or a CUDA toolkit
   --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
+  --newest-transformers  the tests of lattice.hf with the newest transformers, in an environment of its own (1 GB)
+  --harness compares ./lattice eval tasks, the server and lattice.hf with lm-evaluation-harness, request by request;
+            comes last, and what follows are its arguments (--harness --help). In an environment of its own (2 GB), or
+            in that of the interpreter LATTICE_CLIENTS_PYTHON
 Example: ./lattice test --asan --tsan" "$@"
   local suites=() suite failed=() began=$SECONDS
-  for suite in "$@"; do
+  local harness_arguments=()
+  while (($#)); do
+    suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --cuda-wheel | --wheel) suites+=("${suite#--}") ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --cuda-wheel and --wheel" ;;
+      --python | --fuzz | --asan | --tsan | --cuda-wheel | --wheel | --newest-transformers) suites+=("${suite#--}") ;;
+      --harness) suites+=(harness) harness_arguments=("$@") && break ;;
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --cuda-wheel, --wheel,
+    --newest-transformers and --harness" ;;
     esac
   done
   ((${#suites[@]})) || suites=(release python fuzz)
@@ -101,6 +109,11 @@ run_suite() {
     "$PYTHON" "$ROOT/tools/wheel/check.py"
     return
   fi
+  if [[ $1 == newest-transformers || $1 == harness ]]; then
+    prepare release
+    "test_${1//-/_}"
+    return
+  fi
   local target=all
   if [[ $1 == fuzz ]]; then
     links_fuzzers || install_for "clang-14 libclang-rt-14-dev" fuzzing || return 0
@@ -114,6 +127,29 @@ test_workers() {
   local cores
   cores=$(nproc)
   echo $((cores < 4 ? cores : 4))
+}
+
+# own_environment <name> [<arguments of pip install>...]: build/<name>, with the pinned torch and these. The newest of what
+# has no pin is looked for every time.
+own_environment() {
+  local folder=$ROOT/build/$1
+  [[ -x $folder/bin/python ]] || "$PYTHON" -m venv "$folder" || return
+  "$folder/bin/python" -m pip --disable-pip-version-check --no-input install --progress-bar off -q -U "$(torch_requirement)" "${@:2}"
+}
+
+test_newest_transformers() {
+  local python=$ROOT/build/newest-transformers/bin/python
+  own_environment newest-transformers -r "$ROOT/requirements.txt" transformers accelerate peft &&
+    "$python" -c 'import peft, transformers; print(f"transformers {transformers.__version__}, peft {peft.__version__}")' &&
+    (cd "$ROOT" && PYTHONPATH=$ROOT/python OMP_WAIT_POLICY=passive "$python" -m pytest -q -rs tests/test_hf_*.py)
+}
+
+test_harness() {
+  local python=${LATTICE_CLIENTS_PYTHON:-$ROOT/build/harness/bin/python}
+  if [[ -z ${LATTICE_CLIENTS_PYTHON:-} ]]; then
+    own_environment harness -r "$ROOT/requirements-clients.txt" -r "$ROOT/requirements-hf.txt" || return
+  fi
+  LATTICE_CLIENTS_PYTHON=$python "$PYTHON" "$ROOT/tools/harness" "${harness_arguments[@]}"
 }
 
 # "===" takes the version without "+cpu" behind it: on x86-64 that is the CUDA build. Its libraries for the GPU are not
