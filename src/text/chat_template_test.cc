@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 const Json kHello = Json::array({{{"role", "user"}, {"content", "hi"}}});
 
-std::string ErrorOf(const std::string& source, const jinja::Limits& limits = {}) {
+std::string TemplateError(const std::string& source, const jinja::Limits& limits = {}) {
   try {
     return StrCat("rendered: ",
                   ChatTemplate(source, Json::object(), limits).Render(kHello, true).substr(0, 100));
@@ -46,15 +46,15 @@ TEST(ChatTemplate, RendersWhatTransformersRenders) {
 }
 
 TEST(ChatTemplate, SaysWhatIsNotSupported) {
-  EXPECT_NE(ErrorOf("a\n{% macro f() %}{% endmacro %}").find("line 2: {% macro %} is not supported"),
+  EXPECT_NE(TemplateError("a\n{% macro f() %}{% endmacro %}").find("line 2: {% macro %} is not supported"),
             std::string::npos)
-      << ErrorOf("a\n{% macro f() %}{% endmacro %}");
-  EXPECT_NE(ErrorOf("{{ 'x' | md5 }}").find("the filter md5 is not supported"), std::string::npos);
-  EXPECT_NE(ErrorOf("{{ x is prime }}").find("the test prime is not supported"), std::string::npos);
-  EXPECT_NE(ErrorOf("{{ open('/etc/passwd') }}").find("no function open"), std::string::npos);
-  EXPECT_NE(ErrorOf("{{ ''.__class__.mro() }}").find("undefined"), std::string::npos);
-  EXPECT_NE(ErrorOf("{{ 'x'.format_map({}) }}").find("no method format_map"), std::string::npos);
-  EXPECT_NE(ErrorOf("{{ raise_exception('no system') }}").find("no system"), std::string::npos);
+      << TemplateError("a\n{% macro f() %}{% endmacro %}");
+  EXPECT_NE(TemplateError("{{ 'x' | md5 }}").find("the filter md5 is not supported"), std::string::npos);
+  EXPECT_NE(TemplateError("{{ x is prime }}").find("the test prime is not supported"), std::string::npos);
+  EXPECT_NE(TemplateError("{{ open('/etc/passwd') }}").find("no function open"), std::string::npos);
+  EXPECT_NE(TemplateError("{{ ''.__class__.mro() }}").find("undefined"), std::string::npos);
+  EXPECT_NE(TemplateError("{{ 'x'.format_map({}) }}").find("no method format_map"), std::string::npos);
+  EXPECT_NE(TemplateError("{{ raise_exception('no system') }}").find("no system"), std::string::npos);
 }
 
 TEST(ChatTemplate, MistakesNameTheLine) {
@@ -64,7 +64,7 @@ TEST(ChatTemplate, MistakesNameTheLine) {
                             "{{ [1, }}",     "{% else %}",        "{{ {1} }}",   "{{ x[1:2:3:4] }}",
                             "{{ x[] }}",     "{% elif x %}",      "{{ & }}",     "{{ 99999999999999999999 }}",
                             "{{ '\\u12' }}", "{{ missing.a.b }}", "{{ 1 // 0 }}"})
-    EXPECT_TRUE(ErrorOf(wrong).starts_with("[template]")) << wrong << ": " << ErrorOf(wrong);
+    EXPECT_TRUE(TemplateError(wrong).starts_with("[template]")) << wrong << ": " << TemplateError(wrong);
 }
 
 // What a hostile checkpoint could bring.
@@ -73,25 +73,25 @@ TEST(ChatTemplate, CostsAreBounded) {
       "{% for a in range(90000) %}{% for b in range(90000) %}{% for c in range(90000) %}{% endfor %}{% "
       "endfor %}"
       "{% endfor %}";
-  EXPECT_NE(ErrorOf(forever).find("steps"), std::string::npos) << ErrorOf(forever);
+  EXPECT_NE(TemplateError(forever).find("steps"), std::string::npos) << TemplateError(forever);
   std::string doubling = "{% set x = 'abcdefgh' %}{% set l = [1] %}";
   for (int i = 0; i < 60; ++i) doubling += "{% set x = x ~ x %}";
-  EXPECT_NE(ErrorOf(doubling + "{{ x }}").find("bytes"), std::string::npos);
+  EXPECT_NE(TemplateError(doubling + "{{ x }}").find("bytes"), std::string::npos);
   std::string lists = "{% set l = [1, 2] %}";
   for (int i = 0; i < 60; ++i) lists += "{% set l = l + l %}";
-  EXPECT_NE(ErrorOf(lists).find("elements"), std::string::npos);
-  EXPECT_NE(ErrorOf("{{ range(1000000000) }}").find("elements"), std::string::npos);
+  EXPECT_NE(TemplateError(lists).find("elements"), std::string::npos);
+  EXPECT_NE(TemplateError("{{ range(1000000000) }}").find("elements"), std::string::npos);
   const std::string growing =
       "{% set x = 'aaaaaaaa' %}{% set x = x.replace('a', x) %}{% set x = x.replace('a', x) %}"
       "{% set x = x.replace('a', x) %}{% set x = x.replace('a', x) %}{{ x }}";
-  EXPECT_NE(ErrorOf(growing).find("bytes"), std::string::npos) << ErrorOf(growing);
+  EXPECT_NE(TemplateError(growing).find("bytes"), std::string::npos) << TemplateError(growing);
   for (const auto& [open, close] : {std::pair{"(", ")"}, std::pair{"[", "]"}, std::pair{"-", ""},
                                     std::pair{"not ", ""}, std::pair{"{1:", "}"}}) {
     std::string nested = "{{ ";
     for (int i = 0; i < 5000; ++i) nested += open;
     nested += "1";
     for (int i = 0; i < 5000; ++i) nested += close;
-    EXPECT_NE(ErrorOf(nested + " }}").find("deep"), std::string::npos) << open;
+    EXPECT_NE(TemplateError(nested + " }}").find("deep"), std::string::npos) << open;
   }
   std::string chain = "{{ 1", filters = "{{ 'x'", blocks, attributes = "{{ messages";
   for (int i = 0; i < 5000; ++i) {
@@ -101,8 +101,8 @@ TEST(ChatTemplate, CostsAreBounded) {
     attributes += "[0]";
   }
   for (const std::string& text : {chain + " }}", filters + " }}", blocks, attributes + " }}"})
-    EXPECT_NE(ErrorOf(text).find("deep"), std::string::npos) << text.substr(0, 30);
-  EXPECT_NE(ErrorOf(std::string(2 << 20, 'x')).find("bytes"), std::string::npos);
+    EXPECT_NE(TemplateError(text).find("deep"), std::string::npos) << text.substr(0, 30);
+  EXPECT_NE(TemplateError(std::string(2 << 20, 'x')).find("bytes"), std::string::npos);
 }
 
 TEST(ChatTemplate, MutationsDoNotCrash) {
@@ -128,7 +128,7 @@ TEST(ChatTemplate, MutationsDoNotCrash) {
       }
       if (text.empty()) text.assign(1, 'x');
     }
-    ErrorOf(text, small);
+    TemplateError(text, small);
   }
 }
 
