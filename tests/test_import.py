@@ -33,7 +33,7 @@ def a_model(rope, tied=True, **sizes):
     config = transformers.LlamaConfig(**SIZES | sizes, tie_word_embeddings=tied, rope_parameters=dict(rope), eos_token_id=0)
     model = transformers.LlamaForCausalLM(config).eval()
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.06 if parameter.dim() == 2 else 1 + 0.2 * torch.randn_like(parameter))
     return model
 
