@@ -38,10 +38,10 @@ def test_opcheck_of_the_parts():
     inputs = ("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], x["mu"]], x["state"], None)
     ops = torch.ops.lattice
     torch.library.opcheck(ops._recurrence.default, inputs)
-    torch.library.opcheck(ops._forward.default, (*inputs, True))
-    y, state, kept = ops._forward(*inputs, True)
+    torch.library.opcheck(ops._forward.default, (*inputs, True, True))
+    y, state, saved = ops._forward(*inputs, True, True)
     for dstate in (None, torch.ones_like(state)):
-        torch.library.opcheck(ops._backward.default, (*inputs, kept, torch.ones_like(y), dstate))
+        torch.library.opcheck(ops._backward.default, (*inputs, saved, torch.ones_like(y), dstate))
 
 
 @pytest.mark.parametrize("lam", [False, True])

@@ -58,11 +58,13 @@ def compare(rule, normalize, x, cu_seqlens=None, tolerance=1e-9):
     rng = torch.Generator().manual_seed(3)
     dy, dstate = (torch.randn(x[name].shape, generator=rng, dtype=x[name].dtype) for name in ("v", "state"))
     got, wanted = [], []
-    for forward, backward, out in ((dispatch.forward, dispatch.backward, got),
-                                   (torch.ops.lattice._forward, torch.ops.lattice._backward, wanted)):
-        y, state, kept = forward(*inputs, True)
-        *grads, dgates = backward(*inputs, kept, dy, dstate)
+    for forward, backward, activations, out in ((dispatch.forward, dispatch.backward, False, got),
+                                                (torch.ops.lattice._forward, torch.ops.lattice._backward, True, wanted)):
+        y, state, saved = forward(*inputs, True, activations)
+        *grads, dgates = backward(*inputs, saved, dy, dstate)
         out += [y, state, *grads, *dgates]
+    results = [x for x in got if x.numel()]
+    assert len({x.untyped_storage().data_ptr() for x in results}) == len(results), "results alias each other"
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
         assert a.shape == b.shape
         if b.numel():
@@ -79,15 +81,56 @@ def compare(rule, normalize, x, cu_seqlens=None, tolerance=1e-9):
     ("lattice_sim", "token", 4, 9, False),
     ("lattice_sim", "none", 33, 1, False),
 ])
-def test_scan_across_kept_states(rule, normalize, M, D, lam):
+def test_scan_across_checkpoints(rule, normalize, M, D, lam):
     compare(rule, normalize, scan_inputs.make(B=1, T=34, H=1, M=M, D=D, lam=lam))
 
 
 @inside
 @pytest.mark.parametrize("rule", ["linear_attention", "mamba2", "gla", "deltanet", "gated_deltanet", "rwkv7", "ttt"])
-def test_rules_across_kept_states(rule):
+def test_rules_across_checkpoints(rule):
     x = rule_inputs.make(rule, B=1, T=34, H=1, M=5, D=3)
     compare(rule, "token", dict(x, state=rule_inputs.make_state(rule, B=1, H=1, M=5, D=3)[0]))
+
+
+@inside
+@pytest.mark.parametrize("bounds", [None, [0, 2, 2, 36, 39]])
+def test_mlstm_across_checkpoints(bounds):
+    x = rule_inputs.make("mlstm", B=1, T=39, H=1, M=5, D=3)
+    S, n, c = rule_inputs.make_state("mlstm", B=1 if bounds is None else 4, H=1, M=5, D=3)
+    state = torch.cat([S.flatten(2), n, c.unsqueeze(-1)], -1)
+    compare("mlstm", "token", dict(x, state=state), None if bounds is None else torch.tensor(bounds))
+
+
+@inside
+def test_bfloat16_is_read_as_it_is():
+    """Results are those of the widened inputs, and gradients have the types of the inputs. The interpreter cuts off what
+    it should round; test_triton_ptx.py has the rounding."""
+    x = scan_inputs.make(B=1, T=34, H=1, M=4, D=6, dtype=torch.float32)
+    half = {name: value if name == "state" else value.bfloat16() for name, value in x.items()}
+    rng = torch.Generator().manual_seed(3)
+    dy, dstate = torch.randn(x["v"].shape, generator=rng).bfloat16(), torch.randn(x["state"].shape, generator=rng)
+
+    def run(x, dy):
+        inputs = ("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], x["mu"], None], x["state"], None)
+        y, state, saved = dispatch.forward(*inputs, True, False)
+        *grads, dgates = dispatch.backward(*inputs, saved, dy, dstate)
+        return [y, state, *grads, *dgates[:2]]
+
+    wide = run({name: value.float() for name, value in half.items()}, dy.float())
+    types = ["v", "state", "q", "k", "v", "state", "gamma", "mu"]
+    for got, want, name in zip(run(half, dy), wide, types, strict=True):
+        assert got.dtype == half[name].dtype
+        assert float((got.float() - want).abs().max()) <= 2**-6 * float(want.abs().max()), name
+
+
+@inside
+@pytest.mark.parametrize("words,inputs", [("state has shape", dict(state=torch.ones(1, 1, 3, 6))),
+                                          ("must end at T = 6", dict(cu=torch.tensor([0, 7])))])
+def test_what_would_lead_out_of_memory_is_refused(words, inputs):
+    x = scan_inputs.make(B=1, T=6, H=1, M=4, D=6)
+    with pytest.raises(ValueError, match=words):
+        dispatch.forward("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], None, None],
+                         inputs.get("state", x["state"]), inputs.get("cu"), False, False)
 
 
 @inside
@@ -103,7 +146,7 @@ def test_a_split_is_the_whole_bit_for_bit(normalize):
 
     def run(part, state):
         gates = [part["gamma"], part["mu"], None]
-        return dispatch.forward("lattice_dec", normalize, part["q"], part["k"], part["v"], gates, state, None, False)
+        return dispatch.forward("lattice_dec", normalize, part["q"], part["k"], part["v"], gates, state, None, False, False)
 
     y, state, _ = run(x, x["state"])
     y0, mid, _ = run(scan_inputs.slice_time(x, 0, 2, None), x["state"])
@@ -118,14 +161,28 @@ def test_lengths_do_not_drift():
     x = scan_inputs.make(B=1, T=512, H=1, M=16, D=8, dtype=torch.float32)
     x["v"] = 3 * x["v"]
     _, state, _ = dispatch.forward("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], x["mu"], None],
-                                   x["state"], None, False)
+                                   x["state"], None, False, False)
     off = state.double().norm(dim=-1) / x["state"].double().norm(dim=-1) - 1
     assert abs(float(off.mean())) < 2e-6 and float(off.abs().max()) < 1e-5, off
 
 
 @inside
-@pytest.mark.parametrize("rule,M,words", [("mlstm", 4, "has no GPU kernel"), ("lattice_dec", 129, "use more heads")])
-def test_what_the_kernels_cannot_do_is_said(rule, M, words):
+@pytest.mark.parametrize("rule,M,words", [("lattice_dec", 4, "has no GPU kernel"), ("lattice_dec", 129, "use more heads")])
+def test_what_the_kernels_cannot_do_is_said(rule, M, words, monkeypatch):
+    """Memories of one's own have no GPU kernel: one is taken away to stand for them."""
+    if M < 100:
+        monkeypatch.delitem(dispatch._kernels().RULES, rule)
     x = scan_inputs.make(B=1, T=2, H=1, M=M, D=4)
     with pytest.raises(NotImplementedError, match=words):
-        dispatch.forward(rule, "token", x["q"], x["k"], x["v"], [x["gamma"], None, None], x["state"], None, False)
+        dispatch.forward(rule, "token", x["q"], x["k"], x["v"], [x["gamma"], None, None], x["state"], None, False, False)
+
+
+@inside
+def test_without_triton_there_is_a_way_out(monkeypatch):
+    def absent():
+        raise ImportError("No module named 'triton'")
+
+    monkeypatch.setattr(dispatch, "_kernels", absent)
+    x = scan_inputs.make(B=1, T=2, H=1)
+    with pytest.raises(NotImplementedError, match=r"\[scan\] tensors on .* need Triton.*install triton==.*move the tensors to the CPU"):
+        dispatch.forward("lattice_dec", "token", x["q"], x["k"], x["v"], [x["gamma"], None, None], x["state"], None, False, False)

@@ -12,26 +12,29 @@ pytest.importorskip("triton", reason="triton is not installed: pip install -r re
 import golden_files  # noqa: E402
 import lattice  # noqa: E402
 import ptx  # noqa: E402
+import rule_inputs  # noqa: E402
 import triton_on_ptx as on_ptx  # noqa: E402
+from lattice.triton import launch  # noqa: E402
 from scan_inputs import make  # noqa: E402
 
 OF_GOLDEN = dict(q="Q", k="K", v="V", gamma="gamma", mu="mu", lam="lam", state="S0")
 
-# Several warps, so that sums cross them, though the states are small; every target sees every objective.
+# Several warps and several tiles of 8 columns, so that sums cross them, though the states are small; every target sees
+# every objective.
 CASES = [
-    ("exact_dec_token", "sm_80", 2, "float32"),
-    ("exact_enc_token_nonunit", "sm_80", 1, "float32"),
-    ("exact_sim_none", "sm_80", 4, "float32"),
-    ("baseline_gated_deltanet", "sm_80", 2, "float32"),
-    ("exact_dec_token", "sm_90", 1, "float64"),
-    ("exact_dec_token_prox", "sm_90", 4, "float32"),
-    ("exact_enc_none", "sm_90", 2, "float32"),
-    ("exact_sim_token_mu1_nonunit", "sm_90", 2, "float32"),
-    ("baseline_gla", "sm_90", 2, "float32"),
-    ("exact_dec_none_mu1", "sm_100", 2, "float32"),
-    ("exact_enc_token_small", "sm_100", 4, "float32"),
-    ("exact_sim_token_gamma_one", "sm_100", 1, "float32"),
-    ("baseline_ttt", "sm_100", 2, "float32"),
+    ("exact_dec_token", "sm_80", 8, 2, "float32"),
+    ("exact_enc_token_nonunit", "sm_80", 16, 1, "float32"),
+    ("exact_sim_none", "sm_80", 8, 4, "float32"),
+    ("baseline_gated_deltanet", "sm_80", 8, 2, "float32"),
+    ("exact_dec_token", "sm_90", 16, 1, "float64"),
+    ("exact_dec_token_prox", "sm_90", 8, 4, "float32"),
+    ("exact_enc_none", "sm_90", 8, 2, "float32"),
+    ("exact_sim_token_mu1_nonunit", "sm_90", 8, 2, "float32"),
+    ("baseline_gla", "sm_90", 8, 2, "float32"),
+    ("exact_dec_none_mu1", "sm_100", 8, 2, "float32"),
+    ("exact_enc_token_small", "sm_100", 8, 4, "float32"),
+    ("exact_sim_token_gamma_one", "sm_100", 16, 1, "float32"),
+    ("baseline_ttt", "sm_100", 8, 2, "float32"),
 ]
 
 
@@ -48,13 +51,13 @@ def rule_of(golden):
     return golden.name.removeprefix("baseline_"), "token"
 
 
-@pytest.mark.parametrize("name,target,warps,dtype", CASES)
-def test_golden_vectors(name, target, warps, dtype):
+@pytest.mark.parametrize("name,target,columns,warps,dtype", CASES)
+def test_golden_vectors(name, target, columns, warps, dtype):
     golden = one_head(golden_files.load(name))
     rule, normalize = rule_of(golden)
     array = lambda key: np.ascontiguousarray(golden[key].astype(dtype))  # noqa: E731
     given = {name: array(key) for name, key in OF_GOLDEN.items() if golden.get(key) is not None}
-    got = on_ptx.both(target, rule, given, array("dY"), array("dS_final"), normalize, warps)
+    got = on_ptx.both(target, rule, given, array("dY"), array("dS_final"), normalize, launch.Layout(columns, warps))
     golden.judge("Y", got["y"], getattr(torch, dtype))
     golden.judge("S_final", got["state_out"], getattr(torch, dtype))
     for name, key in OF_GOLDEN.items():
@@ -68,8 +71,8 @@ def head(T, sequences=None, **options):
     return x, {name: value.numpy() for name, value in x.items()}
 
 
-def test_a_real_head_of_packed_sequences_across_kept_states():
-    """64 x 64 on four warps, with a sequence long enough for a kept state, against the CPU's operator."""
+def test_a_real_head_of_packed_sequences_across_checkpoints():
+    """64 x 64 on four warps, with a sequence long enough for a checkpoint, against the CPU's operator."""
     bounds = torch.tensor([0, 2, 35])
     x, given = head(35, sequences=2)
     given["cu"] = bounds.numpy()
@@ -84,6 +87,51 @@ def test_a_real_head_of_packed_sequences_across_kept_states():
         reference = reference.detach().numpy()
         error = np.abs(got[name] - reference).max() / np.abs(reference).max()
         assert error < 2e-5, f"{name} is off by {error:.1e}"
+
+
+def bits(x):
+    """A tensor as the kernels' memory holds it: bfloat16 as its bits."""
+    x = x.detach()
+    return x.view(torch.uint16).numpy() if x.dtype == torch.bfloat16 else x.numpy()
+
+
+def widened(array):
+    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+
+
+def agrees(target, rule, x, run, tolerance):
+    """Outputs and gradients of the PTX against `run` in float64. x: {argument of the kernels: tensor}."""
+    rng = torch.Generator().manual_seed(0)
+    dy, dstate = (torch.randn(x[name].shape, generator=rng).to(x[name].dtype) for name in ("v", "state"))
+    got = on_ptx.both(target, rule, {name: bits(value) for name, value in x.items()}, bits(dy), bits(dstate),
+                      how=launch.Layout(8, 2))
+    leaves = {name: value.double().requires_grad_() for name, value in x.items()}
+    out = run(**leaves)
+    grads = torch.autograd.grad(out, list(leaves.values()), [dy.double(), dstate.double()])
+    for name, wanted in dict(zip(("y", "state_out"), out), **{"d" + name: g for name, g in zip(leaves, grads)}).items():
+        wanted = wanted.detach().numpy()
+        error = np.abs(widened(got[name]) - wanted).max() / np.abs(wanted).max()
+        assert error < tolerance, f"{name} is off by {error:.1e}"
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_bfloat16_is_read_and_written_as_it_is(target):
+    """Rounded once, where a result is stored."""
+    x = make(B=1, T=5, H=1, M=16, D=16, dtype=torch.float32)
+    x = {name: value if name in ("state", "gamma") else value.bfloat16() for name, value in x.items()}
+    x["gamma"] = x["gamma"].bfloat16()
+    agrees(target, "lattice_dec", x, lattice.scan, 2**-8)
+
+
+def test_mlstm_with_what_stands_beside_its_matrix():
+    x = rule_inputs.make("mlstm", B=1, T=5, H=1, M=5, D=11, dtype=torch.float32)
+    S, n, m = rule_inputs.make_state("mlstm", B=1, H=1, M=5, D=11, dtype=torch.float32)
+    x["state"] = torch.cat([S.flatten(2), n, m.unsqueeze(-1)], -1)
+
+    def run(gamma, mu, state, **x):
+        return torch.ops.lattice.recur_with("mlstm", x["q"], x["k"], x["v"], [gamma, mu], state)
+
+    agrees("sm_90", "mlstm", dict(x, gamma=x.pop("igate"), mu=x.pop("fgate")), run, 1e-4)
 
 
 def differs(a, b):
@@ -120,8 +168,8 @@ def test_spoiled_code_is_noticed(which, kind):
         rng = np.random.default_rng(0)
         given.update(dy=rng.standard_normal(given["v"].shape).astype(np.float32),
                      dstate_out=rng.standard_normal(given["state"].shape).astype(np.float32),
-                     kept=np.zeros(0, np.float32))
-    built = on_ptx.compiled(which, "sm_90", "lattice_dec", given, warps=4)
+                     saved=np.zeros(0, np.float32))
+    built = on_ptx.compiled(which, "sm_90", "lattice_dec", given, how=launch.Layout(8, 4))
     good, _ = on_ptx.run(which, built, "lattice_dec", given)
     silent = total = 0
     for text in spoiled(kind, built.asm["ptx"]):

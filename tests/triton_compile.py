@@ -18,6 +18,7 @@ from lattice.triton import engine, launch
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 KERNELS = {"forward": engine.forward_kernel, "backward": engine.backward_kernel}
 _NUMBERS = ("T", "H")
+_STATES = ("state", "state_out", "saved", "dstate", "dstate_out", "states", "notes_at")
 
 
 def absent(gates, packed=False):
@@ -31,22 +32,21 @@ def target_of(name):
 
 
 def build(which, target, rule="lattice_dec", M=64, D=64, *, gates=("gamma", "mu"), normalize="token", packed=False,
-          dtype="fp32", warps=None, more_absent=()):
-    """A kernel as launch.py would ask for it."""
+          dtype="fp32", inputs=None, how=None, more_absent=(), **other):
+    """A kernel as launch.py would ask for it, with inputs of another type than the state's `dtype`, another layout or
+    other constants where told."""
     kernel = KERNELS[which]
-    constants = launch.constants(rule, normalize, M, D, which == "backward")
+    how = how or launch.layout(M, D, "lam" in gates)
+    constants = launch.constants(rule, normalize, M, D, which == "backward", how) | other
     names = kernel.arg_names
     for name in (*absent(gates, packed), *more_absent):
         if name in names:
             constants[name] = None
     signature = {name: "constexpr" if name in constants else "*i64" if name == "cu" else
-                 "i32" if name in _NUMBERS else "*" + dtype for name in names}
+                 "i32" if name in _NUMBERS else "*" + (dtype if name in _STATES else inputs or dtype) for name in names}
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=aligned)
-    options = launch.options(M, D, "lam" in gates)
-    if warps is not None:
-        options["num_warps"] = warps
-    return triton.compile(source, target=target_of(target), options=options)
+    return triton.compile(source, target=target_of(target), options=dict(num_warps=how.warps))
 
 
 def _run(tool, *arguments):
@@ -138,9 +138,9 @@ _SCHEDULERS = 4
 def model(card, M=64, D=64):
     """What limits each loop over tokens of lattice_dec on a card, on paper: rows of (name, figures)."""
     target, processors, clock, registers, bandwidth = CARDS[card]
-    warps = launch.options(M, D)["num_warps"]
     rows = []
     for which, names in (("forward", ["forward"]), ("backward", ["recompute", "adjoint"])):
+        warps = launch.layout(M, D).warps
         built = build(which, target, M=M, D=D)
         needs = resources(built, target)
         blocks = registers // (-(-needs["registers"] // 8) * 8 * 32 * warps)

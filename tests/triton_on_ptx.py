@@ -8,7 +8,7 @@ from lattice.triton.rules import RULES
 from triton_compile import KERNELS, build
 
 GATES = ("gamma", "mu", "lam")
-SCRATCH = ("kept", "states", "notes_at")
+SCRATCH = ("saved", "states", "notes_at")
 
 
 def buffers(which, rule, given):
@@ -18,19 +18,25 @@ def buffers(which, rule, given):
     dtype = given["state"].dtype
     new = lambda *shape: np.full(shape, np.nan, dtype)  # noqa: E731
     if which == "forward":
-        rows = launch.kept_states(B, T, "cu" in given)
-        return dict(y=new(B, T, H, D), state_out=new(N, H, M, D), **(dict(kept=new(rows, H, M, D)) if rows else {}))
-    grads = {"d" + name: np.full_like(given[name], np.nan) for name in ("q", "k", "v", "state", *GATES) if name in given}
+        saved = launch.checkpoint_rows(B, T, "cu" in given) * given["state"][0].size
+        return dict(y=np.full_like(given["v"], _nan(given["v"])), state_out=new(*given["state"].shape),
+                    **(dict(saved=new(saved)) if saved else {}))
+    grads = {"d" + name: np.full_like(given[name], _nan(given[name])) for name in ("q", "k", "v", "state", *GATES) if name in given}
     notes = D + RULES[rule].notes * M
     return dict(grads, states=new(N * H, launch.BLOCK, M, D), notes_at=new(N * H, launch.BLOCK, notes))
 
 
-def compiled(which, target, rule, given, normalize="token", warps=None):
+def _nan(x):
+    """What is no number in the array's type: bfloat16 is carried as its bits."""
+    return np.nan if x.dtype != np.uint16 else 0x7FC0
+
+
+def compiled(which, target, rule, given, normalize="token", how=None):
     dtype = "fp64" if given["state"].dtype == np.float64 else "fp32"
-    missing = {"kept", "dstate_out"} - set(given) - set(buffers(which, rule, given))
+    missing = {"saved", "dstate_out"} - set(given) - set(buffers(which, rule, given))
     return build(which, target, rule, given["q"].shape[3], given["v"].shape[3], normalize=normalize, dtype=dtype,
-                 gates=[name for name in GATES if name in given], packed="cu" in given, warps=warps,
-                 more_absent=missing)
+                 gates=[name for name in GATES if name in given], packed="cu" in given, how=how,
+                 inputs="bf16" if given["q"].dtype == np.uint16 else None, more_absent=missing)
 
 
 def run(which, built, rule, given, text=None):
@@ -54,9 +60,9 @@ def run(which, built, rule, given, text=None):
     return out, executed
 
 
-def both(target, rule, given, dy, dstate_out, normalize="token", warps=None):
+def both(target, rule, given, dy, dstate_out, normalize="token", how=None):
     """Outputs and gradients of one call: {name: array}."""
-    first, _ = run("forward", compiled("forward", target, rule, given, normalize, warps), rule, given)
-    more = dict(given, dy=dy, dstate_out=dstate_out, kept=first.get("kept", np.zeros(0, dy.dtype)))
-    second, _ = run("backward", compiled("backward", target, rule, more, normalize, warps), rule, more)
+    first, _ = run("forward", compiled("forward", target, rule, given, normalize, how), rule, given)
+    more = dict(given, dy=dy, dstate_out=dstate_out, saved=first.get("saved", np.zeros(0, dstate_out.dtype)))
+    second, _ = run("backward", compiled("backward", target, rule, more, normalize, how), rule, more)
     return {**first, **second}

@@ -1,8 +1,9 @@
 // Operators that call each other through torch's dispatcher, so that autograd, fake tensors and torch.compile see
 // every call, from C++ as from Python.
 //
-// A layer `x` is three operators: x itself, which checks devices and is made of others; _x, which has kernels for the
-// CPU, for shapes alone (Meta) and for autograd; and _x_backward, which the latter calls.
+// A layer `x` is three operators: x itself, which checks its arguments and is made of others; _x, which has kernels for
+// the CPU, for shapes alone (Meta) and for autograd; and _x_backward, which the latter calls. On devices without kernels
+// x is made of ATen's operators instead (composite.h).
 #ifndef LATTICE_OPS_DISPATCH_H_
 #define LATTICE_OPS_DISPATCH_H_
 
@@ -15,13 +16,12 @@
 
 namespace lattice {
 
-// Throws c10::Error unless all of these are on the CPU, where the kernels read them, or all are without data (meta).
-inline void RequireCpu(const char* op, std::initializer_list<OptionalTensor> tensors) {
-  const bool meta = (*tensors.begin())->is_meta();
+// Throws c10::Error unless all of these are on one device.
+inline void RequireOneDevice(const char* op, std::initializer_list<OptionalTensor> tensors) {
+  const at::Device device = (*tensors.begin())->device();
   for (const OptionalTensor& x : tensors) {
-    TORCH_CHECK_VALUE(!x.has_value() || !x->defined() || (meta ? x->is_meta() : x->device().is_cpu()), op,
-                      " computes on the CPU, but got a tensor on ", x->device(), " beside one on ",
-                      (*tensors.begin())->device(), "; move them to the CPU first");
+    TORCH_CHECK_VALUE(!x.has_value() || !x->defined() || x->device() == device, op, " got a tensor on ",
+                      x->device(), " beside one on ", device, "; move them to one device");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include "kernels/dense/gated_norm.h"
+#include "ops/composite.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
 #include "ops/storage.h"
@@ -102,10 +103,9 @@ at::Tensor GatedLayerNorm(const at::Tensor& x, const at::Tensor& gate, const at:
   TORCH_CHECK_VALUE(x.sym_sizes() == gate.sym_sizes(),
                     "[gated_layer_norm] x and gate must have one shape, got ", x.sym_sizes(), " and ",
                     gate.sym_sizes());
-  if (x.scalar_type() != at::kFloat) {
-    return at::gelu(gate) * at::layer_norm_symint(x, {x.sym_size(-1)}, weight, bias, eps);
-  }
-  RequireCpu("[gated_layer_norm]", {x, gate, weight, bias});
+  RequireOneDevice("[gated_layer_norm]", {x, gate, weight, bias});
+  if (x.scalar_type() != at::kFloat || composite::Computes(x))
+    return composite::GatedLayerNorm(x, gate, weight, bias, eps);
   static const auto op = Operator<GatedNormSignature>("lattice::_gated_layer_norm");
   return op.call(x, gate, weight, bias, eps);
 }

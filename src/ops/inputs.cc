@@ -241,6 +241,13 @@ Inputs Inputs::Widened() const {
   return wide;
 }
 
+Inputs Inputs::ForDevice() const {
+  if (HasCpuKernels(q)) return Widened();
+  Inputs in = *this;
+  if (cu_seqlens.has_value()) in.cu_seqlens = cu_seqlens->to(at::kLong);
+  return in;
+}
+
 void CheckTypes(const Memory& memory, const Inputs& in) { TypeChecker(memory, in).Run(); }
 void CheckShapes(const Memory& memory, const Inputs& in) { ShapeChecker(memory, in).Run(); }
 
@@ -278,6 +285,24 @@ std::vector<int64_t> SequenceStarts(const std::string& op, const at::Tensor& cu_
                       starts[n], " after ", starts[n - 1]);
   }
   return starts;
+}
+
+void CheckSequenceStarts(const std::string& op, const at::Tensor& cu_seqlens, const c10::SymInt& T) {
+  CheckSequenceTensor(op, cu_seqlens);
+  if (!HasValues(cu_seqlens)) return;
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  struct Checked {
+    std::optional<WeakTensor> tensor;
+    int64_t version = 0, T = 0;
+  };
+  static thread_local Checked last;
+  const int64_t length = T.expect_int();
+  const bool versioned = !cu_seqlens.is_inference();
+  const int64_t version = versioned ? cu_seqlens._version() : 0;
+  const bool same = last.tensor.has_value() && last.tensor->lock().get() == cu_seqlens.unsafeGetTensorImpl();
+  if (same && last.version == version && last.T == length) return;
+  SequenceStarts(op, cu_seqlens, length);
+  if (versioned) last = {WeakTensor(cu_seqlens.getIntrusivePtr()), version, length};
 }
 
 void RequireNoTangents(const std::string& op, at::TensorList tensors) {

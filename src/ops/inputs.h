@@ -36,6 +36,8 @@ struct Inputs {
   std::vector<at::Tensor> Differentiable() const;
   // Everything in the type of the state, cu_seqlens in int64.
   Inputs Widened() const;
+  // What the kernels of the device take: those of GPUs read bfloat16 themselves, to others it is widened.
+  Inputs ForDevice() const;
 };
 
 // The gates of a list, which has at most as many entries as the memory has gates; the rest has no value.
@@ -60,8 +62,15 @@ void CheckStart(const kernels::Memory& memory, const Inputs& in);
 // tensors).
 std::vector<int64_t> SequenceStarts(const std::string& op, const at::Tensor& cu_seqlens, int64_t T);
 
+// The same checks, where there are values, without handing them out. On a GPU the host waits for them, therefore a
+// tensor that has just been checked is not read again: the layers of a model share one.
+void CheckSequenceStarts(const std::string& op, const at::Tensor& cu_seqlens, const c10::SymInt& T);
+
 // Whether a tensor has values that can be read here and now: not so for meta tensors, nor under a trace.
 bool HasValues(const at::Tensor& x);
+
+// Whether the CPU kernels compute tensors like this one, or their shapes are asked for (meta).
+inline bool HasCpuKernels(const at::Tensor& x) { return x.device().is_cpu() || x.is_meta(); }
 
 // Throws c10::Error where forward-mode differentiation would pass through unnoticed: the recurrences have
 // no tangents.

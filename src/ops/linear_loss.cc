@@ -10,6 +10,7 @@
 
 #include "kernels/dense/pointwise.h"
 #include "kernels/dense/softmax_loss.h"
+#include "ops/composite.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
 #include "ops/products.h"
@@ -26,17 +27,8 @@ int64_t BlockRows(int64_t vocabulary) { return std::max<int64_t>(64, (int64_t{32
 
 // losses of the rows of logits, which become their gradients: scale (softmax - one-hot).
 void LossAndGradient(const at::Tensor& targets, double scale, at::Tensor& logits, at::Tensor losses) {
-  if (logits.scalar_type() == at::kDouble) {
-    const at::Tensor ignored = targets.lt(0).unsqueeze(1), target = targets.clamp_min(0).unsqueeze(1);
-    const at::Tensor lse = logits.logsumexp(1, /*keepdim=*/true);
-    losses.copy_((lse - logits.gather(1, target)).masked_fill_(ignored, 0).squeeze(1));
-    logits.sub_(lse)
-        .exp_()
-        .scatter_add_(1, target, at::full_like(lse, -1))
-        .mul_(scale)
-        .masked_fill_(ignored, 0);
-    return;
-  }
+  if (logits.scalar_type() == at::kDouble || composite::Computes(logits))
+    return composite::SoftmaxLoss(targets, scale, logits, losses);
   const at::Tensor ids = targets.contiguous();
   const int64_t* id = ids.const_data_ptr<int64_t>();
   float* out = losses.mutable_data_ptr<float>();
@@ -53,7 +45,7 @@ void LossAndGradient(const at::Tensor& targets, double scale, at::Tensor& logits
 
 // total += part, which may be bfloat16.
 void Accumulate(const at::Tensor& part, at::Tensor& total) {
-  if (part.scalar_type() != at::kBFloat16) {
+  if (part.scalar_type() != at::kBFloat16 || !part.device().is_cpu()) {
     total.add_(part);
     return;
   }
@@ -89,9 +81,11 @@ LossResult LossForward(const at::Tensor& hidden_in, const at::Tensor& weight, co
                        bool bf16, bool gradients) {
   CheckLoss(hidden_in, weight, targets);
   const int64_t N = hidden_in.size(0), rows = BlockRows(weight.size(0));
-  const int64_t count = targets.ge(0).sum().item<int64_t>();
+  // Both in one transfer: on a GPU the host waits for it.
+  const at::Tensor facts =
+      N == 0 ? at::zeros({2}, at::kLong) : at::stack({targets.ge(0).sum(), targets.max()}).cpu();
+  const int64_t count = facts[0].item<int64_t>(), largest = facts[1].item<int64_t>();
   TORCH_CHECK_VALUE(count > 0, "[linear_cross_entropy] no target counts: all ", N, " are negative");
-  const int64_t largest = targets.max().item<int64_t>();
   TORCH_CHECK_VALUE(largest < weight.size(0), "[linear_cross_entropy] target ", largest, " is not below the ",
                     weight.size(0), " rows of the weight");
   const at::ScalarType type = bf16 ? at::kBFloat16 : weight.scalar_type(), wide = LossType(weight);
@@ -134,7 +128,7 @@ at::Tensor LossAutograd(const at::Tensor& hidden, const at::Tensor& weight, cons
   const auto backward = [](const variable_list& in, const variable_list& grads) -> variable_list {
     const at::Tensor& g = grads[0];
     // The gradient of the loss itself is nearly always 1, and the weight's is large.
-    if (HasValues(g) && g.item<double>() == 1) return {in[0], in[1]};
+    if (g.device().is_cpu() && HasValues(g) && g.item<double>() == 1) return {in[0], in[1]};
     return {in[0] * g, in[1] * g};
   };
   DifferentiateLayer("[linear_cross_entropy]", {hidden, weight}, {loss}, {dhidden, dweight}, backward);
@@ -151,7 +145,7 @@ at::Tensor LossWithoutGradients(const at::Tensor& hidden, const at::Tensor& weig
 
 at::Tensor LinearCrossEntropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                               bool bf16) {
-  RequireCpu("[linear_cross_entropy]", {hidden, weight, targets});
+  RequireOneDevice("[linear_cross_entropy]", {hidden, weight, targets});
   static const auto op = Operator<LossSignature>("lattice::linear_cross_entropy");
   return op.call(hidden, weight, targets, bf16);
 }
@@ -179,10 +173,10 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
       "_linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, bool bf16, bool gradients) "
       "-> (Tensor loss, Tensor dhidden, Tensor dweight)");
 }
-TORCH_LIBRARY_IMPL(lattice, CPU, m) { m.impl("_linear_cross_entropy", LossForward); }
 TORCH_LIBRARY_IMPL(lattice, Meta, m) { m.impl("_linear_cross_entropy", LossShape); }
 TORCH_LIBRARY_IMPL(lattice, CompositeExplicitAutograd, m) {
   m.impl("linear_cross_entropy", LossWithoutGradients);
+  m.impl("_linear_cross_entropy", LossForward);
 }
 TORCH_LIBRARY_IMPL(lattice, Autograd, m) {
   m.impl("linear_cross_entropy", LossAutograd);

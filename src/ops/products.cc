@@ -38,7 +38,7 @@ const std::optional<LinearOperator>& OneDnnLinear() {
 }
 
 bool UseOneDnn(const at::Tensor& x, int64_t n, int64_t in, int64_t out) {
-  return x.scalar_type() == at::kFloat && std::min({n, in, out}) >= kSmallestSide &&
+  return x.device().is_cpu() && x.scalar_type() == at::kFloat && std::min({n, in, out}) >= kSmallestSide &&
          n * in * out >= kLargeProduct && OneDnnLinear().has_value();
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include "ops/composite.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
 #include "ops/products.h"
@@ -97,20 +98,28 @@ std::vector<at::Tensor> ProjectAutograd(const at::Tensor& x, const at::Tensor& j
   return y;
 }
 
+void CheckProjections(const at::Tensor& x, at::TensorList weights) {
+  for (const at::Tensor& weight : weights) {
+    RequireOneDevice("[projections]", {x, weight});
+    TORCH_CHECK_VALUE(weight.dim() == 2 && x.dim() >= 1 && weight.sym_size(1) == x.sym_size(-1),
+                      "[projections] needs x [...,in] and weights [out,in], got ", x.sym_sizes(), " and ",
+                      weight.sym_sizes());
+  }
+}
+
 std::vector<at::Tensor> ProjectionsOp(const at::Tensor& x, at::TensorList weights, bool bf16) {
   TORCH_CHECK_VALUE(!weights.empty(), "[projections] needs at least one weight");
-  return Project(x, JoinWeights(weights, bf16 ? at::kBFloat16 : weights[0].scalar_type()), weights);
+  const at::ScalarType type = bf16 ? at::kBFloat16 : weights[0].scalar_type();
+  CheckProjections(x, weights);
+  if (composite::Computes(x)) return composite::Project(x, weights, type);
+  return Project(x, JoinWeights(weights, type), weights);
 }
 
 }  // namespace
 
 std::vector<at::Tensor> Project(const at::Tensor& x, const at::Tensor& joined, at::TensorList weights) {
-  RequireCpu("[projections]", {x, joined});
-  for (const at::Tensor& weight : weights) {
-    TORCH_CHECK_VALUE(weight.dim() == 2 && x.dim() >= 1 && weight.sym_size(1) == x.sym_size(-1),
-                      "[projections] needs x [...,in] and weights [out,in], got ", x.sym_sizes(), " and ",
-                      weight.sym_sizes());
-  }
+  CheckProjections(x, weights);
+  if (composite::Computes(x)) return composite::Project(x, weights, joined.scalar_type());
   static const auto op = Operator<ProjectSignature>("lattice::_projections");
   return op.call(x, joined, weights);
 }

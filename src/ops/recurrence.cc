@@ -1,8 +1,8 @@
 // Schemas and the public entry points.
 //
-// A call takes this way: Run checks types and widens them; _recurrence (recurrence_autograd.cc) is where
-// autograd comes in; _forward (recurrence_cpu.cc, or recurrence_meta.cc without data) checks shapes and
-// computes. python/lattice/_vmap.py has the rules of torch.vmap for the three.
+// A call takes this way: Run checks types and widens them for the CPU; _recurrence (recurrence_autograd.cc) is where
+// autograd comes in; _forward (recurrence_cpu.cc, recurrence_meta.cc without data, or of GPUs
+// python/lattice/triton/dispatch.py) checks shapes and computes. python/lattice/_vmap.py has the rules of torch.vmap for the three.
 #include "ops/recurrence.h"
 
 #include <ATen/ATen.h>
@@ -22,12 +22,12 @@ using Result = std::tuple<at::Tensor, at::Tensor>;
 // Whether somebody computes the exact recurrence on that device: the CPU kernels, or what Python has registered
 // (python/lattice/triton/dispatch.py).
 bool HasKernels(const at::Tensor& q) {
-  if (q.device().is_cpu() || q.is_meta()) return true;
+  if (HasCpuKernels(q)) return true;
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("lattice::_forward", "");
   return op.hasKernelForDispatchKey(c10::computeDispatchKey(q.scalar_type(), at::kStrided, q.device()));
 }
 
-// Checks types and the device, widens bfloat16 to the state's type, runs, and narrows y again.
+// Checks types and the device, and runs; y has the type of q.
 Result Run(const Memory& memory, const std::string& normalize, const Inputs& in) {
   CheckTypes(memory, in);
   TORCH_CHECK_VALUE(HasKernels(in.q), OperatorName(memory), " nobody computes the exact recurrence on ",
@@ -35,7 +35,7 @@ Result Run(const Memory& memory, const std::string& normalize, const Inputs& in)
                     "; move the tensors to the CPU, or use a method that is made of matrix products: "
                     "linear2 of scan, chunk of recur");
   static const auto op = Operator<RecurrenceSignature>("lattice::_recurrence");
-  const auto [y, state] = Call(memory, normalize, in.Widened()).Through(op);
+  const auto [y, state] = Call(memory, normalize, in.ForDevice()).Through(op);
   return {y.to(in.q.scalar_type()), state};
 }
 
@@ -94,6 +94,15 @@ Result RecurWithOp(const std::string& rule, const at::Tensor& q, const at::Tenso
   return RunFrom(state, memory, q, k, v, GatesOf(memory, gates), cu_seqlens);
 }
 
+// For kernels that are registered from Python: what those of the CPU check before they compute, but for the values of
+// the state.
+void CheckOp(LATTICE_RECURRENCE_PARAMETERS) {
+  const Call call = LATTICE_RECURRENCE_CALL;
+  CheckShapes(call.memory, call.in);
+  if (call.in.cu_seqlens.has_value())
+    CheckSequenceStarts(OperatorName(call.memory), *call.in.cu_seqlens, q.sym_size(1));
+}
+
 }  // namespace
 
 Result Scan(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& gamma,
@@ -135,7 +144,9 @@ TORCH_LIBRARY(lattice, m) {
   m.def("isa() -> str", [] { return kernels::CurrentIsa(); });
   m.def("isas() -> str[]", [] { return kernels::AvailableIsas(); });
   m.def("_recurrence(" LATTICE_RECURRENCE_SCHEMA ") -> (Tensor y, Tensor state_out)");
-  m.def("_forward(" LATTICE_RECURRENCE_SCHEMA ", bool keep) -> (Tensor y, Tensor state_out, Tensor saved)");
+  m.def("_forward(" LATTICE_RECURRENCE_SCHEMA
+        ", bool keep, bool activations) -> (Tensor y, Tensor state_out, Tensor saved)");
+  m.def("_check(" LATTICE_RECURRENCE_SCHEMA ") -> ()", CheckOp);
   m.def("_backward(" LATTICE_RECURRENCE_SCHEMA
         ", Tensor saved, Tensor dy, Tensor? dstate_out) -> "
         "(Tensor dq, Tensor dk, Tensor dv, Tensor dstate, Tensor[] dgates)");

@@ -15,7 +15,7 @@ using Result = std::tuple<at::Tensor, at::Tensor>;
 
 ForwardResult CallForward(const Call& call, bool keep) {
   static const auto op = Operator<ForwardSignature>("lattice::_forward");
-  return call.Through(op, keep);
+  return call.Through(op, keep, /*activations=*/HasCpuKernels(call.in.q));
 }
 
 BackwardResult CallBackward(const Call& call, const at::Tensor& saved, const at::Tensor& dy,
@@ -51,7 +51,7 @@ void Record(const Call& call, const Result& result, const at::Tensor& saved) {
     const kernels::Memory& memory = MemoryNamed(name);
     const Call again(memory, how, FromSaved(x, memory.gates.size()));
     const at::Tensor dy =
-        grads[0].defined() ? grads[0] : at::zeros_symint(again.in.v.sym_sizes(), again.in.state.options());
+        grads[0].defined() ? grads[0] : at::zeros_symint(again.in.v.sym_sizes(), again.in.v.options());
     return AsList(again.in, CallBackward(again, x.back(), dy, IfDefined(grads[1])));
   };
   RecordGradient("LatticeRecurrenceBackward", inputs, {std::get<0>(result), std::get<1>(result)}, all,

@@ -25,7 +25,7 @@ struct Prepared {
         normalize(kernels::NormalizeNamed(call.how).value_or(kernels::Normalize::kToken)),
         in(ForKernels(call.in)),
         kernel_set(KernelsFor(memory, in)),
-        sizes(memory, in) {
+        sizes(memory, in, /*with_activations=*/true) {
     const int64_t M = in.q.size(3), D = in.v.size(3);
     const int64_t state_size = memory.StateSize(M, D), saved_size = kernel_set.saved_size.Of(M, D);
     sequences = SequencesOf(memory, in, [&](int64_t length) {
@@ -41,8 +41,11 @@ struct Prepared {
   }
 };
 
-ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep) {
+ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep, bool activations) {
   const Call call = LATTICE_RECURRENCE_CALL;
+  TORCH_CHECK_VALUE(activations, OperatorName(call.memory),
+                    " the CPU kernels save activations of tokens; pass activations=True, or call lattice.",
+                    call.memory.objective.has_value() ? "scan" : "recur");
   CheckShapes(call.memory, call.in);
   CheckStart(call.memory, call.in);
   const Prepared prepared(call);

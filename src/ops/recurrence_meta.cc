@@ -8,19 +8,19 @@
 namespace lattice {
 namespace {
 
-ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep) {
+ForwardResult Forward(LATTICE_RECURRENCE_PARAMETERS, bool keep, bool activations) {
   const Call call = LATTICE_RECURRENCE_CALL;
   CheckShapes(call.memory, call.in);
-  const SavedSizes sizes(call.memory, call.in);
+  const SavedSizes sizes(call.memory, call.in, activations);
   const auto options = state.options();
-  return {at::empty_symint(v.sym_sizes(), options), at::empty_symint(state.sym_sizes(), options),
+  return {at::empty_symint(v.sym_sizes(), v.options()), at::empty_symint(state.sym_sizes(), options),
           at::empty_symint({keep ? sizes.Total() : c10::SymInt(0)}, options)};
 }
 
 BackwardResult Backward(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor&, const at::Tensor&,
                         const OptionalTensor&) {
   const Call call = LATTICE_RECURRENCE_CALL;
-  const auto like = [&](const at::Tensor& x) { return at::empty_symint(x.sym_sizes(), state.options()); };
+  const auto like = [&](const at::Tensor& x) { return at::empty_symint(x.sym_sizes(), x.options()); };
   std::vector<at::Tensor> dgates;
   for (const OptionalTensor& gate : call.in.gates)
     dgates.push_back(gate.has_value() ? like(*gate) : at::empty({0}, state.options()));

@@ -19,13 +19,15 @@
 
 namespace lattice {
 
-// y, the final state and what is saved for the backward pass.
+// y in the type of v, the final state, and what is saved for the backward pass in the type of the state.
 using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
-// dq, dk, dv, dstate, and a gradient for every gate: empty ([0]) where the gate is left out.
+// dq, dk, dv, dstate, each in the type of its input, and a gradient for every gate: empty ([0]) where the gate is left out.
 using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, std::vector<at::Tensor>>;
 
 using RecurrenceSignature = std::tuple<at::Tensor, at::Tensor>(LATTICE_RECURRENCE_PARAMETERS);
-using ForwardSignature = ForwardResult(LATTICE_RECURRENCE_PARAMETERS, bool keep);
+// `keep`: a backward pass will follow, for which checkpoints are saved, and with `activations` also those of tokens. The
+// operator is told, because its shape function cannot see the device: to it fake tensors of all are meta tensors.
+using ForwardSignature = ForwardResult(LATTICE_RECURRENCE_PARAMETERS, bool keep, bool activations);
 using BackwardSignature = BackwardResult(LATTICE_RECURRENCE_PARAMETERS, const at::Tensor& saved,
                                          const at::Tensor& dy, const OptionalTensor& dstate_out);
 

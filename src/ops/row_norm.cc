@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "kernels/dense/row_norm.h"
+#include "ops/composite.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
 #include "ops/storage.h"
@@ -119,6 +120,7 @@ RowNormResult RowNormAutograd(const at::Tensor& x, const OptionalTensor& delta, 
 
 RowNormResult RunRowNorm(const at::Tensor& x, const OptionalTensor& delta, const OptionalTensor& weight,
                          double share, double eps, bool bf16) {
+  if (composite::Computes(x)) return composite::RowNorm(x, delta, weight, share, eps, bf16);
   static const auto op = Operator<RowNormSignature>("lattice::_row_norm");
   return op.call(x, delta, weight, share, eps, bf16);
 }
@@ -142,14 +144,14 @@ RowNormResult AddRmsNormOp(const at::Tensor& x, const at::Tensor& delta, const a
 }  // namespace
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, bool bf16) {
-  RequireCpu("[rms_norm]", {x, weight});
+  RequireOneDevice("[rms_norm]", {x, weight});
   CheckNorm("[rms_norm]", x, weight);
   return std::get<1>(RunRowNorm(x, std::nullopt, weight, MeanShare(x), eps, bf16));
 }
 
 std::pair<at::Tensor, at::Tensor> AddRmsNorm(const at::Tensor& x, const at::Tensor& delta,
                                              const at::Tensor& weight, double eps, bool bf16) {
-  RequireCpu("[add_rms_norm]", {x, delta, weight});
+  RequireOneDevice("[add_rms_norm]", {x, delta, weight});
   CheckNorm("[add_rms_norm]", x, weight);
   TORCH_CHECK_VALUE(x.sym_sizes() == delta.sym_sizes(),
                     "[add_rms_norm] x and delta must have one shape, got ", x.sym_sizes(), " and ",
@@ -159,7 +161,6 @@ std::pair<at::Tensor, at::Tensor> AddRmsNorm(const at::Tensor& x, const at::Tens
 }
 
 at::Tensor UnitVectors(const at::Tensor& x, double eps) {
-  RequireCpu("[unit_vectors]", {x});
   return std::get<1>(RunRowNorm(x, std::nullopt, std::nullopt, 1.0, eps, false));
 }
 

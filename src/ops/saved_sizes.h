@@ -21,7 +21,7 @@ inline const kernels::KernelSet& KernelsFor(const kernels::Memory& memory, const
 struct SavedSizes {
   c10::SymInt checkpoints, activations;
 
-  SavedSizes(const kernels::Memory& memory, const Inputs& in) {
+  SavedSizes(const kernels::Memory& memory, const Inputs& in, bool with_activations) {
     const c10::SymInt B = in.q.sym_size(0), T = in.q.sym_size(1), H = in.q.sym_size(2);
     const c10::SymInt M = in.q.sym_size(3), D = in.v.sym_size(3), sequences = in.state.sym_size(0);
     const c10::SymInt state_size = memory.StateSize(M, D),
@@ -29,7 +29,9 @@ struct SavedSizes {
     const c10::SymInt blocks =
         in.cu_seqlens.has_value() ? T / kernels::kBlock : B * ((T - 1) / kernels::kBlock);
     checkpoints = blocks * H * state_size;
-    activations = (B * T).min(sequences * kernels::MaxSavedTokens(state_size, saved_size)) * H * saved_size;
+    activations = c10::SymInt(0);
+    if (with_activations)
+      activations = (B * T).min(sequences * kernels::MaxSavedTokens(state_size, saved_size)) * H * saved_size;
   }
 
   c10::SymInt Total() const { return checkpoints + activations; }

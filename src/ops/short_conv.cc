@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "kernels/dense/short_conv.h"
+#include "ops/composite.h"
 #include "ops/conv_tiles.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
@@ -114,9 +115,11 @@ at::Tensor ConvAutograd(LATTICE_CONV_PARAMETERS) {
 
 at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       const std::optional<at::Tensor>& past, const std::optional<at::Tensor>& cu_seqlens) {
-  RequireCpu("[causal_conv]", {x, weight, bias, past});
+  RequireOneDevice("[causal_conv]", {x, weight, bias, past});
   static const auto op = Operator<ConvSignature>("lattice::_causal_conv");
   CheckConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
+  if (composite::Computes(x))
+    return composite::CausalConv("[causal_conv]", x, weight, bias, past, cu_seqlens);
   if (!WantsPastGradient("[causal_conv]", past, cu_seqlens))
     return op.call(x, weight, bias, past, cu_seqlens);
   const c10::SymInt earlier = past->sym_size(1);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/dense/swiglu.h"
+#include "ops/composite.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
 #include "ops/storage.h"
@@ -76,10 +77,11 @@ at::Tensor SwiGluAutograd(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 at::Tensor SiluTimes(const at::Tensor& a, const at::Tensor& b) {
-  RequireCpu("[silu_times]", {a, b});
+  RequireOneDevice("[silu_times]", {a, b});
   TORCH_CHECK_VALUE(a.dim() >= 1 && a.sym_sizes() == b.sym_sizes() && a.scalar_type() == b.scalar_type(),
                     "[silu_times] a and b must have one shape and type, got ", a.scalar_type(), " ",
                     a.sym_sizes(), " and ", b.scalar_type(), " ", b.sym_sizes());
+  if (composite::Computes(a)) return composite::SiluTimes(a, b);
   static const auto op = Operator<SwiGluSignature>("lattice::_silu_times");
   return op.call(a, b);
 }

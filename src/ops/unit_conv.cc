@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "kernels/dense/unit_conv.h"
+#include "ops/composite.h"
 #include "ops/conv_tiles.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
@@ -163,8 +164,17 @@ std::pair<at::Tensor, at::Tensor> UnitConvs(const at::Tensor& x, const ConvFilte
                                             const ConvFilter& second, int64_t size, double eps,
                                             const std::optional<at::Tensor>& past,
                                             const std::optional<at::Tensor>& cu_seqlens) {
-  RequireCpu("[unit_convs]", {x, past, first.weight, first.bias, second.weight, second.bias});
+  RequireOneDevice("[unit_convs]", {x, past, first.weight, first.bias, second.weight, second.bias});
   CheckUnitConv(x, first.weight, first.bias, second.weight, second.bias, size, eps, past, cu_seqlens);
+  if (composite::Computes(x)) {
+    const at::Tensor wide = x.to(first.weight.scalar_type());
+    const auto unit = [&](const ConvFilter& filter) {
+      return composite::UnitVectors(
+          composite::CausalConv("[unit_convs]", wide, filter.weight, filter.bias, past, cu_seqlens), size,
+          eps);
+    };
+    return {unit(first), unit(second)};
+  }
   static const auto op = Operator<UnitConvSignature>("lattice::_unit_convs");
   const auto call = [&](const at::Tensor& input, const OptionalTensor& before) {
     return op.call(input, first.weight, first.bias, second.weight, second.bias, size, eps, before,

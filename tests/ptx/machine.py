@@ -39,11 +39,13 @@ class Machine:
         self.lane = self.thread % WARP
         self.regs = {}
         self.steps = [self._decode(x) for x in program.code]
+        halves = any(x.parts[:2] == ("st", "shared") and x.parts[-1].endswith("16") for x in program.code)
+        self.shared_word = 2 if halves else 4
 
     def run(self, block):
         self.regs.clear()
         self.block, self.now, self.group = block, (0, 0), 0
-        self.shared = Buffer("shared memory", np.zeros(self.shared_bytes, np.uint8), False)
+        self.shared = Buffer("shared memory", np.zeros(self.shared_bytes, np.uint8), False, self.shared_word)
         for buffer in self.memory.buffers:
             buffer.shadow.forget()
         at = executed = 0
@@ -178,8 +180,7 @@ class Machine:
         if name == "mov":
             return (lambda value: value.copy()), (kind,)
         if name == "cvt":
-            to = TYPES[x.parts[-2]]
-            return (lambda value: value.astype(to)), (kind,)
+            return arithmetic.convert(x.parts), (kind, kind)
         if name in ("shl", "shr"):
             shift = np.left_shift if name == "shl" else np.right_shift
             bits = 8 * TYPES[kind].itemsize
@@ -193,6 +194,8 @@ class Machine:
             return (lambda *v: multiply(*v).astype(TYPES[wide])), (kind, kind, wide)
         if kind == "f32x2":
             return arithmetic.pairs(name), ("b64",) * 3
+        if kind == "bf16":
+            return arithmetic.half(name), (kind,)
         if TYPES[kind].kind == "f":
             return arithmetic.floating(x.parts, self.seed), (kind,) * 3
         return arithmetic.integer(x.parts), (kind,) * 3
@@ -287,7 +290,8 @@ class Machine:
                     values[wanted, i] = buffer.load(where + 4 * i, BITS[4], active[wanted], self.now)
             for i in range(size // 4):
                 self.shared.store(at + 4 * i, values[:, i].copy(), active, self.now)
-                self.shared.shadow.copied_by[(at + 4 * i) // 4] = self.group
+                for part in range(4 * i, 4 * i + 4, self.shared_word):
+                    self.shared.shadow.copied_by[(at + part) // self.shared_word] = self.group
             return False
 
         return run
@@ -312,7 +316,8 @@ class Machine:
             for j, register in enumerate(registers):
                 at = rows[self.thread - self.lane + 8 * j + self.lane // 4] + self.lane % 4 * 4
                 self.shared.check(at, 4)
-                known = self.shared.shadow.written[at // 4]
+                written = self.shared.shadow.written
+                known = written[at // self.shared_word] & written[(at + 3) // self.shared_word]
                 out = np.full(self.n, _POISON & 0xFFFFFFFF, np.uint32)
                 out[known] = self.shared.load(at[known], BITS[4], self.thread[known], self.now)
                 self._put(register, out, mask())

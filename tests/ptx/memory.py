@@ -83,6 +83,8 @@ class Shadow:
         differ = (w[1:] == w[:-1]) & (b[1:] != b[:-1])
         if not differ.any():
             return
+        if bits.dtype.itemsize == 2:
+            raise Fault(f"{self.name}: threads store different values into one word")
         single = bits.dtype.itemsize == 4
         x = b.view(np.float32 if single else np.float64).astype(np.float64)
         if not (np.abs(x[1:] - x[:-1])[differ] <= (2e-6 if single else 4e-15) * np.abs(x).max()).all():
@@ -90,8 +92,10 @@ class Shadow:
 
 
 class Buffer:
-    def __init__(self, name, raw, written):
-        self.raw, self.shadow = raw, Shadow(name, raw.size, written)
+    """Bytes, watched word by word: words of four bytes, or of two where the numbers are no larger."""
+
+    def __init__(self, name, raw, written, word=4):
+        self.raw, self.word, self.shadow = raw, word, Shadow(name, raw.size * 4 // word, written)
 
     def check(self, at, size):
         if (at % size).any():
@@ -100,14 +104,14 @@ class Buffer:
             raise Fault(f"{self.shadow.name}: access at byte {int(at.max())} of a buffer of {self.raw.size}")
 
     def load(self, at, dtype, threads, now):
-        for word in range(0, dtype.itemsize, 4):
-            self.shadow.read((at + word) // 4, threads, now)
+        for part in range(0, dtype.itemsize, self.word):
+            self.shadow.read((at + part) // self.word, threads, now)
         return self.raw[at[:, None] + np.arange(dtype.itemsize)].copy().view(dtype)[:, 0]
 
     def store(self, at, bits, threads, now):
         size = bits.dtype.itemsize
-        for word in range(0, size, 4):
-            self.shadow.write((at + word) // 4, threads, now, bits)
+        for part in range(0, size, self.word):
+            self.shadow.write((at + part) // self.word, threads, now, bits)
         self.raw[at[:, None] + np.arange(size)] = bits[:, None].view(np.uint8).reshape(at.size, size)
 
 
@@ -119,7 +123,7 @@ class GlobalMemory:
 
     def add(self, name, array, written):
         """Its address. `written` says that its contents may be read."""
-        self.buffers.append(Buffer(name, array.reshape(-1).view(np.uint8), written))
+        self.buffers.append(Buffer(name, array.reshape(-1).view(np.uint8), written, 2 if array.itemsize == 2 else 4))
         return len(self.buffers) * _STEP
 
     def find(self, address):

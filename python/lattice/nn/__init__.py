@@ -11,8 +11,8 @@ memory of your own after `lattice.load_memory`. `Block` adds norms, a convolutio
 `LanguageModel` is what `./lattice train` trains: their tensors have the names of its checkpoints.
 
 What modules there are, their shapes and initial values come from the C++ code (`torch.ops.lattice.describe_model`);
-everything that is computed is an operator that C++ calls as well. Modules run on the CPU, in float32, float64 or
-bfloat16; memories are float32 (or float64) whatever the weights are.
+everything that is computed is an operator that C++ calls as well. Modules run on the CPU, and on GPUs (docs/gpu.md: not yet
+run on hardware), in float32, float64 or bfloat16; memories are float32 (or float64) whatever the weights are.
 """
 
 from typing import Any

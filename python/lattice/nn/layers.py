@@ -20,7 +20,7 @@ def wide(x: torch.Tensor) -> torch.Tensor:
 
 def autocast_on(device: torch.device) -> bool:
     """Whether matrix products are rounded to bfloat16 here."""
-    if not torch.is_autocast_enabled(device.type):
+    if device.type == "meta" or not torch.is_autocast_enabled(device.type):
         return False
     if torch.get_autocast_dtype(device.type) != torch.bfloat16:
         raise TypeError(f"[nn] autocast to {torch.get_autocast_dtype(device.type)} is not supported; use torch.bfloat16")

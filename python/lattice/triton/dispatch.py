@@ -6,6 +6,7 @@ end here. Triton is imported by the first call, so that nobody else needs it. No
 
 import contextlib
 import functools
+from typing import NamedTuple
 
 import torch
 
@@ -13,16 +14,24 @@ from lattice.ops import memories
 
 _GPU = "CUDA"  # torch's key for ROCm as well
 _OTHERS = ("XPU", "MPS")
+_PLACES = {"write": 0, "forget": 1, "shrink": 2}  # of gates among the kernels' gamma, mu and lam, by what they do
 _library = None  # the registrations live as long as it does
 
 
+class _Known(NamedTuple):
+    """What is asked of a memory's description in every call."""
+
+    operator: str  # how messages begin
+    places: tuple[int, ...]  # of its gates, in the order in which the operators carry them, among those of the kernels
+
+
 @functools.cache
-def _scanned():
-    return {memory["recur_name"] for memory in memories() if memory["objective"]}
-
-
-def _operator(rule):
-    return "[scan]" if rule in _scanned() else "[recur]"
+def _known(rule):
+    for memory in memories():
+        if memory["recur_name"] == rule:
+            places = tuple(_PLACES[gate["role"]] for gate in memory["gates"])
+            return _Known("[scan]" if memory["objective"] else "[recur]", places)
+    return _Known("[recur]", ())
 
 
 @functools.cache
@@ -32,9 +41,9 @@ def _kernels():
     return launch
 
 
-def _launcher(rule, q, v, state):
-    """The module with the kernels, once it is clear that they can do this; src/ops/inputs.cc has checked the rest."""
-    op = _operator(rule)
+def _launcher(rule, q, v):
+    """The module with the kernels, once it is clear that they can do this."""
+    op = _known(rule).operator
     try:
         kernels = _kernels()
     except ImportError as error:
@@ -47,44 +56,15 @@ def _launcher(rule, q, v, state):
     if max(M, D) > largest:
         raise NotImplementedError(f"{op} the GPU kernels hold up to {largest} slots of {largest} numbers in registers, got "
                                   f"M = {M} and D = {D}; use more heads, or CPU tensors")
-    if any(x.dtype != state.dtype for x in (q, v)):
-        raise TypeError(f"{op} the kernel takes one type for all tensors; call lattice.scan or recur")
     return kernels
 
 
-def _check_bounds(rule, cu_seqlens, T):
-    """As CheckSequenceStarts of src/ops/inputs.cc, which the CPU kernels call. Waits for the device."""
-    if cu_seqlens is None:
-        return
-    op, at = _operator(rule), cu_seqlens.tolist()
-    if at[0] != 0:
-        raise ValueError(f"{op} cu_seqlens must start at 0, got {at[0]}")
-    if at[-1] != T:
-        raise ValueError(f"{op} cu_seqlens must end at T = {T}, got {at[-1]}")
-    for n, (a, b) in enumerate(zip(at, at[1:])):
-        if a > b:
-            raise ValueError(f"{op} cu_seqlens must never fall, but entry {n + 1} is {b} after {a}")
-
-
-@functools.lru_cache(maxsize=256)
-def _room(rule, normalize, shapes, gates, state, cu_seqlens, dtype):
-    """Elements of what is kept, by the operator's own shape function: torch.compile holds us to that."""
-
-    def meta(shape, dtype=dtype):
-        return None if shape is None else torch.empty(shape, dtype=dtype, device="meta")
-
-    return torch.ops.lattice._forward(rule, normalize, *map(meta, shapes), list(map(meta, gates)), meta(state),
-                                      meta(cu_seqlens, torch.int64), True)[2].numel()
-
-
-def _shape(x):
-    return None if x is None else x.shape
-
-
-@functools.cache
-def _gate_names(rule):
-    """The gates of a memory in the order in which the operators carry them."""
-    return [gate["name"] for memory in memories() if memory["name"] == rule for gate in memory["gates"]]
+def _placed(rule, kernels, gates):
+    """The gates of a memory as those of the kernels."""
+    named = [None, None, None]
+    for place, gate in zip(_known(rule).places, gates):
+        named[place] = gate
+    return kernels.Gates(*named)
 
 
 def _on(x):
@@ -92,33 +72,28 @@ def _on(x):
     return torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext()
 
 
-def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, keep):
-    kernels = _launcher(rule, q, v, state)
-    _check_bounds(rule, cu_seqlens, q.shape[1])
-    kept = None
-    if keep:
-        kept = state.new_empty(_room(rule, normalize, (q.shape, k.shape, v.shape), tuple(map(_shape, gates)), state.shape,
-                                     _shape(cu_seqlens), state.dtype))
-    named = kernels.Gates(**dict(zip(_gate_names(rule), gates)))
+def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, keep, activations):
+    """`activations` is False on a GPU: checkpoints alone are saved."""
+    torch.ops.lattice._check(rule, normalize, q, k, v, gates, state, cu_seqlens)
+    kernels = _launcher(rule, q, v)
+    saved = state.new_empty(kernels.checkpoints(q, state, cu_seqlens) if keep else 0)
     with _on(q):
-        y, state_out = kernels.forward(rule, normalize, q, k, v, named, state, cu_seqlens, kept)
-    return y, state_out, state.new_empty(0) if kept is None else kept
+        y, state_out = kernels.forward(rule, normalize, q, k, v, _placed(rule, kernels, gates), state, cu_seqlens, saved)
+    return y, state_out, saved
 
 
-def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstate_out):
-    kernels = _launcher(rule, q, v, state)
-    names = _gate_names(rule)
-    named = kernels.Gates(**dict(zip(names, gates)))
+def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, saved, dy, dstate_out):
+    kernels = _launcher(rule, q, v)
     with _on(q):
-        dq, dk, dv, dnamed, dstate = kernels.backward(rule, normalize, q, k, v, named, state, cu_seqlens, kept, dy,
-                                                      dstate_out)
+        dq, dk, dv, dplaced, dstate = kernels.backward(rule, normalize, q, k, v, _placed(rule, kernels, gates), state,
+                                                       cu_seqlens, saved, dy, dstate_out)
     # Outputs must not alias each other, the empty ones included.
-    dgates = [state.new_empty(0) if d is None else d for d in (getattr(dnamed, name) for name in names)]
+    dgates = [state.new_empty(0) if dplaced[place] is None else dplaced[place] for place in _known(rule).places]
     return dq, dk, dv, dstate, dgates
 
 
 def _refuse(rule, normalize, q, *_):
-    raise NotImplementedError(f"{_operator(rule)} there are kernels for the CPU and for CUDA and ROCm GPUs, not for "
+    raise NotImplementedError(f"{_known(rule).operator} there are kernels for the CPU and for CUDA and ROCm GPUs, not for "
                               f"{q.device}; move the tensors to one of those, or use a chunk form (method 'linear2')")
 
 

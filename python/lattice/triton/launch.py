@@ -1,6 +1,7 @@
-"""Tensors to kernel launches: shapes, scratch memory, number of warps.
+"""Tensors to kernel launches: shapes, scratch memory, layout of the state, number of warps.
 
-Gates are a Gates tuple here. Every tensor has the state's dtype and device. Not yet run on hardware (docs/gpu.md).
+Gates are a Gates tuple here. The state is float32 or float64; other tensors have its type, or bfloat16, and so have the
+gradients of each. Not yet run on hardware (docs/gpu.md).
 """
 
 from typing import NamedTuple
@@ -22,9 +23,22 @@ class Gates(NamedTuple):
     lam: torch.Tensor | None = None
 
 
-def kept_states(B, T, packed):
-    """States that are kept of every head: at the ends of blocks but for the last."""
+class Layout(NamedTuple):
+    """How a kernel holds a state: in tiles of so many columns (tiles.py), over so many warps."""
+
+    columns: int
+    warps: int
+
+
+def checkpoint_rows(B, T, packed):
+    """Checkpoints of every head: at the ends of blocks but for the last. The rule of src/ops/saved_sizes.h."""
     return T // BLOCK if packed else B * ((T - 1) // BLOCK)
+
+
+def checkpoints(q, state, cu_seqlens):
+    """Elements of the checkpoints of a call."""
+    B, T, H = q.shape[:3]
+    return checkpoint_rows(B, T, cu_seqlens is not None) * H * state[0, 0].numel()
 
 
 def padded(n):
@@ -32,43 +46,45 @@ def padded(n):
     return max(_SMALLEST, triton.next_power_of_2(n))
 
 
-def constants(rule, normalize, M, D, backward):
+def layout(M, D, shrinks=False):
+    """32 elements of the state for a thread, 16 where there is a lam; up to 16 warps. Tiles of half the columns: then a
+    thread of a 64 x 64 state has 4 slots x 8 columns, and sums over both cross few threads (docs/gpu.md)."""
+    BM, BD = padded(M), padded(D)
+    warps = max(1, min(16, BM * BD // (32 * (16 if shrinks else 32))))
+    return Layout(max(_SMALLEST, BD // 2), warps)
+
+
+def constants(rule, normalize, M, D, backward, how):
     """The constexpr arguments of a kernel."""
     r = RULES[rule]
-    common = dict(M=M, D=D, BM=padded(M), BD=padded(D), READ=r.read, COEFFICIENTS=r.coefficients, SLOT_MU=r.slot_mu,
-                  TOKEN=normalize == "token", EPS=EPS, BLOCK=BLOCK)
+    common = dict(M=M, D=D, BM=padded(M), BW=how.columns, TILES=padded(D) // how.columns, SIZE=M * D + (M + 1) * r.beside,
+                  READ=r.read, COEFFICIENTS=r.coefficients, SLOT_MU=r.slot_mu, TOKEN=normalize == "token", BESIDE=r.beside,
+                  SCALE=M**-0.5 if r.beside else 1.0, EPS=EPS, BLOCK=BLOCK)
     if not backward:
         return common
     large = padded(M) * padded(D) > 64 * 64
     return dict(common, SLOTS=r.slots, ADJOINT=r.adjoint, NOTES=r.notes, RELOAD=large, STAGES=1 if large else 2)
 
 
-def options(M, D, shrinks=False):
-    """How a kernel is compiled: 32 elements of the state for a thread, 16 where there is a lam; up to 16 warps."""
-    elements = 16 if shrinks else 32
-    return dict(num_warps=max(1, min(16, padded(M) * padded(D) // (32 * elements))))
-
-
 def _plain(x):
     return None if x is None else x.contiguous()
 
 
-def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept=None):
-    """y and the final state; `kept`, if given, gets kept_states() states of all heads."""
+def forward(rule, normalize, q, k, v, gates, state, cu_seqlens, saved):
+    """y and the final state; `saved` gets the checkpoints, if it has room for them."""
     gates = Gates(*map(_plain, gates))
     q, k, v, state, cu_seqlens = map(_plain, (q, k, v, state, cu_seqlens))
-    B, T, H, M = q.shape
+    T, H, M = q.shape[1:]
     D = v.shape[3]
     y, state_out = torch.empty_like(v), torch.empty_like(state)
-    if kept is not None and kept_states(B, T, cu_seqlens is not None) == 0:
-        kept = None
-    forward_kernel[(state.shape[0] * H,)](q, k, v, *gates, state, cu_seqlens, y, state_out, kept, T, H,
-                                          **constants(rule, normalize, M, D, backward=False),
-                                          **options(M, D, gates.lam is not None))
+    how = layout(M, D, gates.lam is not None)
+    forward_kernel[(state.shape[0] * H,)](q, k, v, *gates, state, cu_seqlens, y, state_out,
+                                          saved if saved.numel() else None, T, H,
+                                          **constants(rule, normalize, M, D, False, how), num_warps=how.warps)
     return y, state_out
 
 
-def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstate_out):
+def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, saved, dy, dstate_out):
     """dq, dk, dv, the gradients of the gates (None where there is none) and that of the state."""
     q, k, v, state, cu_seqlens, dy, dstate_out = map(_plain, (q, k, v, state, cu_seqlens, dy, dstate_out))
     gates = Gates(*map(_plain, gates))
@@ -78,7 +94,7 @@ def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, kept, dy, dstat
     dgates = Gates(*(None if gate is None else torch.empty_like(gate) for gate in gates))
     states = state.new_empty(cells, BLOCK, M, D)
     notes = state.new_empty(cells, BLOCK, D + RULES[rule].notes * M)
-    backward_kernel[(cells,)](q, k, v, *gates, state, cu_seqlens, kept, dy, dstate_out, dq, dk, dv, *dgates, dstate,
-                              states, notes, T, H, **constants(rule, normalize, M, D, backward=True),
-                              **options(M, D, gates.lam is not None))
+    how = layout(M, D, gates.lam is not None)
+    backward_kernel[(cells,)](q, k, v, *gates, state, cu_seqlens, saved, dy, dstate_out, dq, dk, dv, *dgates, dstate,
+                              states, notes, T, H, **constants(rule, normalize, M, D, True, how), num_warps=how.warps)
     return dq, dk, dv, dgates, dstate

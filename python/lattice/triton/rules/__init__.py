@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from lattice.triton import beside
 from lattice.triton.rules import lattice, linear
 
 
@@ -16,6 +17,7 @@ class Rule:
     adjoint: Any
     notes: int = 0
     slot_mu: bool = False  # mu is [B,T,H,M]
+    beside: bool = False  # the state has n [M] and c beside its matrix (beside.py), and keys are scaled by M^-1/2
 
 
 def _lattice(read, slots, adjoint):
@@ -36,5 +38,6 @@ RULES = {
     "deltanet": _linear(linear.read_error, linear.correct, linear.adjoint_error),
     "gated_deltanet": _linear(linear.read_faded_error, linear.correct, linear.adjoint_faded_error),
     "rwkv7": _linear(linear.read_error, linear.correct, linear.adjoint_error, slot_mu=True),
+    "mlstm": Rule(None, beside.coefficients, None, None, notes=2, beside=True),
     "ttt": _linear(linear.read_projected, linear.correct, linear.adjoint_projected),
 }

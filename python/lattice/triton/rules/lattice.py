@@ -12,7 +12,9 @@ Not yet run on hardware: docs/gpu.md says what was tested instead.
 import triton
 import triton.language as tl
 
-NOTES = 4  # inv = 1/s, a, ch and r are kept for the adjoint
+from lattice.triton.tiles import add, outer, over_columns, over_slots, scale, sums_over_slots
+
+NOTES = 4  # inv = 1/s, a, ch and r are saved for the adjoint
 
 
 @triton.jit
@@ -27,7 +29,7 @@ def over_root(x):
 @triton.jit
 def _lengths(S, EPS: tl.constexpr):
     """1/s, and what it misses by rounding: (|S|^2 + eps^2) inv^2 - 1."""
-    n = tl.sum(S * S, 1, keep_dims=True) + EPS * EPS
+    n = over_columns(S, S) + EPS * EPS
     inv = over_root(n)
     square = inv * inv
     lost = tl.fma(inv, inv, -square)
@@ -37,17 +39,17 @@ def _lengths(S, EPS: tl.constexpr):
 @triton.jit
 def _dots(S, h, inv, EPS: tl.constexpr):
     """a and r. The difference |h|^2 - a^2 would cancel in float32 where h is long against the slot's step."""
-    a = tl.sum(S * h, 1, keep_dims=True) * inv
-    u = h - S * (a * inv)
+    a = over_columns(S, h) * inv
+    u = outer(-(a * inv), S, h)
     e = a * EPS * inv  # Phi is a little shorter than 1
-    return a, tl.sum(u * u, 1, keep_dims=True) + e * e
+    return a, over_columns(u, u) + e * e
 
 
 @triton.jit
 def read_dec(S, k, v, gamma, mu, EPS: tl.constexpr):
     inv, miss = _lengths(S, EPS)
     ch = k * inv
-    h = tl.sum(S * ch, 0, keep_dims=True) - v
+    h = add(over_slots(ch, S), scale(-1.0, v))
     a, r = _dots(S, h, inv, EPS)
     return h, (inv, a, ch, r, miss)
 
@@ -62,8 +64,9 @@ def read_enc(S, k, v, gamma, mu, EPS: tl.constexpr):
 @triton.jit
 def read_sim(S, k, v, gamma, mu, EPS: tl.constexpr):
     inv, miss = _lengths(S, EPS)
-    a, r = _dots(S, -v, inv, EPS)
-    return -v, (inv, a, k * inv, r, miss)
+    h = scale(-1.0, v)
+    a, r = _dots(S, h, inv, EPS)
+    return h, (inv, a, k * inv, r, miss)
 
 
 @triton.jit
@@ -112,18 +115,18 @@ def _slots(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr, ENC: tl.constexpr)
         dB = dA * a * inv + dB - inv * eBr
         da = dA * Bi + a * eBB
         ds += inv * Bi * eBr
-        dhh = -0.5 * tl.sum(eBB, 0, keep_dims=True)
+        dhh = -0.5 * eBB
     else:
         dmu = dA
         dB = dA * a * inv + dB
         da = dA * Bi
-        dhh = tl.zeros_like(gamma)
+        dhh = tl.zeros_like(inv)
     dch = gamma * dB
     if ENC:
         da += dch * inv
     ds -= inv * (dch * ch + a * (dA * Bi + da))  # 1/s stands in A, in ch and in a
-    dgamma = tl.sum(ch * dB, 0, keep_dims=True)
-    return dgamma, tl.sum(dmu, 0, keep_dims=True), dch * inv, da * inv, dhh, ds
+    dgamma, dmu, dhh = sums_over_slots(ch * dB, dmu, dhh)
+    return dgamma, dmu, dch * inv, da * inv, dhh, ds
 
 
 @triton.jit
@@ -137,24 +140,29 @@ def slots_enc(gamma, mu, notes, dA, dB, ds, TOKEN: tl.constexpr):
 
 
 @triton.jit
+def _through_dots(dh, S, h, P, dhh):
+    """The gradient of h with what comes through <S_i, h> and |h|^2."""
+    return add(outer(2 * dhh, h, dh), over_slots(P, S))
+
+
+@triton.jit
 def adjoint_dec(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
     inv, ch = notes[0], notes[2]
     dgamma, dmu, dc, P, dhh, ds = slots
-    dh += 2 * dhh * h + tl.sum(P * S, 0, keep_dims=True)
-    read = tl.sum(S * dh, 1, keep_dims=True) * inv
+    dh = _through_dots(dh, S, h, P, dhh)
+    read = over_columns(S, dh) * inv
     ds -= read * ch
-    return G + P * h + ch * dh + (inv * ds) * S, dc + read, -dh, dgamma, dmu
+    return outer(inv * ds, S, outer(P, h, outer(ch, dh, G))), dc + read, scale(-1.0, dh), dgamma, dmu
 
 
 @triton.jit
 def adjoint_enc(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
     dgamma, dmu, dc, P, dhh, ds = slots
-    dh += 2 * dhh * h + tl.sum(P * S, 0, keep_dims=True)
-    return G + P * h + (notes[0] * ds) * S, -dc, dh, dgamma, dmu
+    dh = _through_dots(dh, S, h, P, dhh)
+    return outer(notes[0] * ds, S, outer(P, h, G)), -dc, dh, dgamma, dmu
 
 
 @triton.jit
 def adjoint_sim(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
-    dgamma, dmu, dc, P, dhh, ds = slots
-    dh += 2 * dhh * h + tl.sum(P * S, 0, keep_dims=True)
-    return G + P * h + (notes[0] * ds) * S, dc, -dh, dgamma, dmu
+    G, dk, dv, dgamma, dmu = adjoint_enc(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS)
+    return G, -dk, scale(-1.0, dv), dgamma, dmu

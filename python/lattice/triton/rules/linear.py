@@ -12,6 +12,8 @@ Not yet run on hardware: docs/gpu.md says what was tested instead.
 import triton
 import triton.language as tl
 
+from lattice.triton.tiles import add, outer, over_columns, over_slots, scale
+
 
 @triton.jit
 def _decay_adjoint(mu, dA):
@@ -50,42 +52,42 @@ def correct(k, gamma, mu, notes, TOKEN: tl.constexpr, KEEP: tl.constexpr):
 
 @triton.jit
 def read_error(S, k, v, gamma, mu, EPS: tl.constexpr):
-    return tl.sum(k * S, 0, keep_dims=True) - v, ()
+    return add(over_slots(k, S), scale(-1.0, v)), ()
 
 
 @triton.jit
 def adjoint_error(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
     dA, dB = slots
-    dk = gamma * dB + tl.sum(S * dh, 1, keep_dims=True)
-    return G + k * dh, dk, -dh, tl.sum(k * dB, 0, keep_dims=True), _decay_adjoint(mu, dA)
+    dk = gamma * dB + over_columns(S, dh)
+    return outer(k, dh, G), dk, scale(-1.0, dh), tl.sum(k * dB, 0, keep_dims=True), _decay_adjoint(mu, dA)
 
 
 @triton.jit
 def read_faded_error(S, k, v, gamma, mu, EPS: tl.constexpr):
-    return mu * tl.sum(k * S, 0, keep_dims=True) - v, ()
+    return outer(mu, over_slots(k, S), scale(-1.0, v)), ()
 
 
 @triton.jit
 def adjoint_faded_error(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.constexpr):
     dA, dB = slots
-    read = tl.sum(S * dh, 1, keep_dims=True)
+    read = over_columns(S, dh)
     dmu = tl.sum(dA + k * read, 0, keep_dims=True)  # <z, dh> = <k, S@dh>
-    return G + k * (mu * dh), gamma * dB + mu * read, -dh, tl.sum(k * dB, 0, keep_dims=True), dmu
+    return outer(mu * k, dh, G), gamma * dB + mu * read, scale(-1.0, dh), tl.sum(k * dB, 0, keep_dims=True), dmu
 
 
 @triton.jit
 def _aim(S, k, v, EPS: tl.constexpr):
-    z = tl.sum(k * S, 0, keep_dims=True)
-    inv = 1.0 / tl.sqrt(tl.sum(z * z, 1, keep_dims=True) + EPS * EPS)
-    zh = z * inv
-    e = zh - v
-    return inv, zh, e, tl.sum(zh * e, 1, keep_dims=True)
+    z = over_slots(k, S)
+    inv = 1.0 / tl.sqrt(over_columns(z, z) + EPS * EPS)
+    zh = scale(inv, z)
+    e = add(zh, scale(-1.0, v))
+    return inv, zh, e, over_columns(zh, e)
 
 
 @triton.jit
 def read_projected(S, k, v, gamma, mu, EPS: tl.constexpr):
     inv, zh, e, along = _aim(S, k, v, EPS)
-    return (e - zh * along) * inv, ()
+    return scale(inv, outer(-along, zh, e)), ()
 
 
 @triton.jit
@@ -93,12 +95,11 @@ def adjoint_projected(G, S, k, v, gamma, mu, h, notes, slots, dh, EPS: tl.conste
     dA, dB = slots
     inv, zh, e, along = _aim(S, k, v, EPS)
     # h = u/s, u = e - zh p, p = <zh,e>
-    du = dh * inv
-    dp = -tl.sum(du * zh, 1, keep_dims=True)
-    de = du + dp * zh
-    dzh = de + dp * e - along * du  # from e, from p and from u
-    dz = dzh * inv
-    dlength = -tl.sum(du * h + dz * zh, 1, keep_dims=True)
-    dz += dlength * zh
-    dk = gamma * dB + tl.sum(S * dz, 1, keep_dims=True)
-    return G + k * dz, dk, -de, tl.sum(k * dB, 0, keep_dims=True), _decay_adjoint(mu, dA)
+    du = scale(inv, dh)
+    dp = -over_columns(du, zh)
+    de = outer(dp, zh, du)
+    dz = scale(inv, outer(-along, du, outer(dp, e, de)))  # from e, from p and from u
+    dlength = -(over_columns(du, h) + over_columns(dz, zh))
+    dz = outer(dlength, zh, dz)
+    dk = gamma * dB + over_columns(S, dz)
+    return outer(k, dz, G), dk, scale(-1.0, de), tl.sum(k * dB, 0, keep_dims=True), _decay_adjoint(mu, dA)
