@@ -98,8 +98,8 @@ def check_pins(options, names, folder, tasks, version):
     expected, failed = agree.stored()["tasks"], False
     ours = routes.by_cpp((options.model or trained_model(folder)).resolve(), options.tasks_dir, names, None, folder)
     for name in names:
-        harness_same = pins["tasks"][name] == expected[name]
-        cpp_same = agree.strings_of(ours[name]) == expected[name]["strings"]
+        harness_same = pins["tasks"][name] == expected.get(name)
+        cpp_same = agree.strings_of(ours[name]) == expected.get(name, {}).get("strings")
         print(f"{name}: the harness's prompts and targets are {'the stored' if harness_same else 'OTHER'} ones, the strings of "
               f"./lattice eval tasks {'too' if cpp_same else 'are OTHERS'}")
         failed |= not (harness_same and cpp_same)
