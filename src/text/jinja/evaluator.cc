@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/jinja/operations.h"
 #include "text/jinja/values.h"
 
 namespace lattice::text::jinja {
@@ -313,37 +314,10 @@ class Evaluator {
       for (const auto& [name, value] : arguments.named) object[name] = value;
       return object;
     }
-    if (callee.text == "range") return Range(arguments);
-    if (callee.text == "strftime_now") return Now(arguments.Text(0, "format", "", "strftime_now"));
+    if (callee.text == "range") return RangeOf(arguments, limits_);
+    if (callee.text == "strftime_now") return TimeNow(arguments.Text(0, "format", "", "strftime_now"));
     Fail("[template] line ", node.line, ": there is no function ", callee.text,
          "; there are raise_exception, namespace, dict, range and strftime_now");
-  }
-
-  Value Range(const Arguments& arguments) const {
-    const auto number = [&](size_t place, int64_t otherwise) {
-      const Value value = arguments.Get(place, "", otherwise);
-      Check(value.is_number_integer(), "[template] range of ", KindName(value));
-      return value.get<int64_t>();
-    };
-    const bool one = arguments.values.size() < 2;
-    const int64_t first = one ? 0 : number(0, 0), last = number(one ? 0 : 1, 0), step = number(2, 1);
-    Check(step != 0, "[template] range in steps of 0");
-    Value out = Value::array();
-    for (int64_t i = first; step > 0 ? i < last : i > last; i += step) {
-      out.push_back(i);
-      CheckSize(out, limits_);
-      if (i > INT64_MAX - std::max<int64_t>(step, 0) || i < INT64_MIN - std::min<int64_t>(step, 0)) break;
-    }
-    return out;
-  }
-
-  static Value Now(const std::string& format) {
-    Check(format.size() <= 256, "[template] strftime_now: the format is too long");
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    ::localtime_r(&now, &parts);
-    char text[4096];
-    return std::string(text, std::strftime(text, sizeof(text), format.c_str(), &parts));
   }
 
   Value Unary(const Node& node) {
@@ -382,37 +356,6 @@ class Evaluator {
     Check((left.is_number() || left.is_boolean()) && (right.is_number() || right.is_boolean()),
           "[template] line ", node.line, ": ", node.text, " of ", KindName(left), " and ", KindName(right));
     return Arithmetic(node, left, right);
-  }
-
-  static bool Contains(const Node& node, const Value& all, const Value& one) {
-    if (all.is_string() && one.is_string())
-      return all.get_ref<const std::string&>().find(one.get_ref<const std::string&>()) != std::string::npos;
-    if (all.is_object()) return one.is_string() && all.contains(one.get<std::string>());
-    Check(all.is_array(), "[template] line ", node.line, ": in ", KindName(all));
-    return std::any_of(all.begin(), all.end(), [&](const Value& each) { return Same(each, one); });
-  }
-
-  static Value Arithmetic(const Node& node, const Value& left, const Value& right) {
-    const auto real = [](const Value& v) {
-      return v.is_boolean() ? static_cast<double>(v.get<bool>()) : v.get<double>();
-    };
-    const double a = real(left), b = real(right);
-    const std::string& op = node.text;
-    if (op == "<") return a < b;
-    if (op == ">") return a > b;
-    if (op == "<=") return a <= b;
-    if (op == ">=") return a >= b;
-    Check((op != "/" && op != "//" && op != "%") || b != 0, "[template] line ", node.line, ": division by 0");
-    if (op == "/") return a / b;
-    const double result = op == "+"    ? a + b
-                          : op == "-"  ? a - b
-                          : op == "*"  ? a * b
-                          : op == "//" ? std::floor(a / b)
-                                       : a - std::floor(a / b) * b;
-    const bool whole = !left.is_number_float() && !right.is_number_float();
-    if (!whole) return result;
-    Check(std::abs(result) < 9e15, "[template] line ", node.line, ": a number is too large");
-    return static_cast<int64_t>(result);
   }
 
   const Limits& limits_;
