@@ -34,6 +34,14 @@ def test_the_prompt_and_the_speed_are_shown_beside_the_text(model):
     assert generate(model, "--prompt", "the memory", "--tokens", 20, "--seed", 1) == result.stdout
 
 
+def test_json_has_the_text_and_its_figures(model):
+    args = ("--prompt", "the memory", "--tokens", 20, "--seed", 1)
+    result = run("generate", "--model", model, *args, "--json")
+    figures = json.loads(result.stdout)
+    assert figures["text"] + "\n" == generate(model, *args) and result.stderr == ""
+    assert figures["prompt_tokens"] == 10 and figures["tokens"] == 20 and figures["seconds"] > 0 and figures["prompt_seconds"] > 0
+
+
 def test_the_prompt_may_come_from_standard_input(model):
     assert generate(model, "--prompt", "-", "--seed", 1, stdin="slots") == generate(model, "--prompt", "slots", "--seed", 1)
 
