@@ -297,8 +297,7 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
   command->footer(
       "Experiments: ablation, books-context, choices, confirm, decode, mqar, pile-context, recall, scaling, "
       "select, slots, throughput, zero-shot; all. By itself: conversion, of a Transformer into memories "
-      "(docs/distillation.md), with --teacher.
-      "
+      "(docs/distillation.md), with --teacher.\n"
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
       "run.\n"
       "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"
