@@ -124,7 +124,7 @@ def test_bfloat16_is_read_as_it_is():
 
 
 @inside
-@pytest.mark.parametrize("words,inputs", [("state has shape", dict(state=torch.ones(1, 1, 3, 6))),
+@pytest.mark.parametrize("words,inputs", [("k has 4 slots but state has 3", dict(state=torch.ones(1, 1, 3, 6))),
                                           ("must end at T = 6", dict(cu=torch.tensor([0, 7])))])
 def test_what_would_lead_out_of_memory_is_refused(words, inputs):
     x = scan_inputs.make(B=1, T=6, H=1, M=4, D=6)

@@ -6,6 +6,7 @@ text and on hostile strings. Then decoding against this machine's read bandwidth
 Needs transformers and gguf: ./lattice python -m pip install -c requirements.txt transformers gguf.
 """
 
+import copy
 import json
 import subprocess
 import sys
@@ -86,8 +87,8 @@ def compare_logits(model, theirs, tokens, threads):
 
     with torch.no_grad():
         want = theirs(torch.tensor([tokens])).logits[0].numpy()
-        wide = theirs.double()(torch.tensor([tokens])).logits[0].numpy()
-    theirs.float()
+        # A copy: transformers lets nobody turn a model that it read from GGUF back to float32.
+        wide = copy.deepcopy(theirs).double()(torch.tensor([tokens])).logits[0].numpy()
     session, worst, of_wide = Model.load(model, threads=threads).session(), 0.0, 0.0
     for at, token in enumerate(tokens):
         session.append([token])

@@ -74,6 +74,8 @@ class Machine:
             return self._copy(x, mask)
         if name == "ldmatrix":
             return self._load_matrix(x, mask)
+        if name == "stmatrix":
+            return self._store_matrix(x)
         if name == "mov" and ("{" in x.args[0] or "{" in x.args[1]):
             return self._pack(x, mask)
         return self._assign(x.args[0].split("|")[0], self._value(x), mask)
@@ -321,6 +323,23 @@ class Machine:
                 out = np.full(self.n, _POISON & 0xFFFFFFFF, np.uint32)
                 out[known] = self.shared.load(at[known], BITS[4], self.thread[known], self.now)
                 self._put(register, out, mask())
+            return False
+
+        return run
+
+    def _store_matrix(self, x):
+        """The same the other way round: every lane gives four bytes of each matrix."""
+        if x.parts[1:4] != ("sync", "aligned", "m8n8") or "trans" in x.parts or x.guard:
+            raise Fault("unknown instruction " + ".".join(x.parts))
+        address = self._address(x.args[0], "shared")
+        values = [self._operand(register, "b32") for register in listed(x.args[1])]
+
+        def run():
+            rows = address()
+            for j, value in enumerate(values):
+                at = rows[self.thread - self.lane + 8 * j + self.lane // 4] + self.lane % 4 * 4
+                self.shared.check(at, 4)
+                self.shared.store(at, value().view(BITS[4]), self.thread, self.now)
             return False
 
         return run
