@@ -36,7 +36,7 @@ def store(pointer, at, x, inside, m, d, D: tl.constexpr, BW: tl.constexpr):
 @triton.jit
 def zeros(BM: tl.constexpr, TILES: tl.constexpr, BW: tl.constexpr, F: tl.constexpr):
     out = ()
-    for i in tl.static_range(TILES):
+    for _ in tl.static_range(TILES):
         out = out + (tl.zeros([BM, BW], F),)
     return out
 
