@@ -84,9 +84,9 @@ class JoinedMixer(Recurrence):
         # Padding sees itself alone: a softmax of nothing is no number.
         itself = torch.eye(place.shape[1], dtype=torch.bool, device=x.device)
         itself = F.pad(itself, (places.shape[1] - place.shape[1], 0))
-        near = F.scaled_dot_product_attention(
-            q.transpose(1, 2), *(self._for_heads(every[name]).transpose(1, 2) for name in ("keys", "values")),
-            attn_mask=(seen | itself).unsqueeze(1)).transpose(1, 2)
+        keys, values = (self._for_heads(every[name]).transpose(1, 2) for name in ("keys", "values"))
+        near = F.scaled_dot_product_attention(q.transpose(1, 2), keys, values, attn_mask=(seen | itself).unsqueeze(1))
+        near = near.transpose(1, 2)
         if not self.has_memory:
             return near
         ready = place >= window + sinks

@@ -105,8 +105,8 @@ class Block(nn.Module):
     def __init__(self, config: Config, layer: int = 0, *, init: bool = True, seed: int | None = None):
         super().__init__()
         prefix = f"blocks.{layer}."
-        own = [t for t in config.tensors(prefix) if not t.name.startswith(("mixer.", "ffn."))]
-        add_layers(self, own, config.norm_eps)
+        outer = [t for t in config.tensors(prefix) if not t.name.startswith(("mixer.", "ffn."))]
+        add_layers(self, outer, config.norm_eps)
         own = config.layer(layer)
         attention = own.memory["attention"] and own.window == 0
         kind = Attention if attention else Mixer if own.block == "paper" else JoinedMixer
