@@ -87,7 +87,6 @@ class Scratch {
   TileGrad<T> grad;
   T* products;                      // [kTile][rows]: an element-wise product such as Q*A
   T* queries;                       // [j][t][rows]: u_tj = q_t G_t .. G_{j+1}
-  T* row;                           // a vector over slots or width
   T* y;                             // [kTile][stride]
   T *X_transposed, *dX_transposed;  // the state before a tile and the gradient of the state after it
 
@@ -102,7 +101,6 @@ class Scratch {
     all_.H = layout.Take((kTokens + kTile) * d_.stride);
     all_.P = layout.Take(kTokens * kTile);
     products = layout.Take(kTile * d_.rows);
-    row = layout.Take(HWY_MAX(d_.rows, d_.stride));
     y = layout.Take(kTile * d_.stride);
     if (backward) PlaceGradients(layout);
     states_ = layout.Take((backward ? kStates : 1) * matrix);
