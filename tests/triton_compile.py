@@ -29,7 +29,7 @@ def build(which, target, rule="lattice_dec", M=64, D=64, *, gates=("gamma", "mu"
     """A kernel as launch.py would ask for it, with inputs of another type than the state's `dtype`, another layout or
     other constants where told."""
     kernel = KERNELS[which]
-    how = how or launch.layout(M, D, "lam" in gates)
+    how = how or launch.layout(M, D, "lam" in gates, which == "backward")
     constants = launch.constants(rule, normalize, M, D, which == "backward", how) | other
     names = kernel.arg_names
     for name in (*absent(gates, packed), *more_absent):

@@ -23,6 +23,8 @@ def options_of():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
     parser.add_argument("--read", type=Path, metavar="FILE", help="print the tables of such a file, compile nothing")
+    parser.add_argument("--shapes", type=Path, metavar="FILE", help="instead: compile every size for every target, and write what "
+                        "each needs to FILE, which an interrupted run goes on with")
     return parser.parse_args()
 
 
@@ -66,9 +68,12 @@ def main():
     else:
         try:
             import model
+            import shapes
         except ImportError as error:
             sys.exit(f"bench gpu needs Triton, which cannot be imported ({error}); run .venv/bin/pip install -r "
                      "requirements-gpu.txt")
+        if options.shapes:
+            return print(shapes.summary(shapes.fill(options.shapes)))
         cards = [model.model(name) for name in model.CARDS]
     print(loops(cards), speeds(cards), sep="\n\n")
     if options.json:

@@ -56,7 +56,7 @@ def triton_loops(target):
         built = triton_compile.build(which, target, M=M, D=D)
         needs = triton_compile.resources(built, target)
         for name, code in zip(names, sass.loops(built.asm["cubin"]), strict=True):
-            loops.append(Loop(name, code, launch.layout(M, D).warps, needs["registers"], needs["shared"], _traffic(name)))
+            loops.append(Loop(name, code, launch.layout(M, D, backward=which == "backward").warps, needs["registers"], needs["shared"], _traffic(name)))
     return loops
 
 

@@ -59,7 +59,7 @@ class Program:
             source, library = Path(folder) / "program.c", Path(folder) / "program.so"
             source.write_text(self._source())
             compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
-            subprocess.run([compiler, "-O3", "-mavx2", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-o", library,
+            subprocess.run([compiler, "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-o", library,
                             source], check=True)
             self.library = ctypes.CDLL(str(library))
 
