@@ -14,7 +14,8 @@ import triton_drift  # noqa: E402
 import triton_on_ptx as on_ptx  # noqa: E402
 from scan_inputs import make  # noqa: E402
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu" / "drift.json"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, DOCS = ROOT / "results" / "gpu" / "drift.json", ROOT / "docs" / "gpu.md"
 
 
 @pytest.mark.parametrize("target,T", [("sm_80", 34), ("sm_100", 3)])
@@ -44,3 +45,4 @@ def test_a_million_tokens_stayed_within_their_bound():
     assert {(run["where"], run["size"]) for run in runs} == {("cpu", 16), ("cpu", 64), ("sm_80", 16), ("sm_90", 16),
                                                             ("sm_90", 64), ("sm_100", 16)}
     assert all(run["tokens"] == 1 << 20 and run["largest"] < 1e-4 for run in runs)
+    assert triton_drift.table(json.loads(RESULTS.read_text())["runs"]) in DOCS.read_text()

@@ -100,9 +100,19 @@ class Case(NamedTuple):
     plain: bool = False  # the step without its correction
 
 
-CASES = [*(Case(where, 16) for where in ("cpu", "sm_80", "sm_90", "sm_100")), Case("cpu", 64), Case("sm_90", 64),
-         Case("sm_90", 16, bias=1.0), Case("sm_90", 16, bias=-1.0), Case("cpu", 16, hard=True), Case("sm_90", 16, hard=True),
-         Case("sm_90", 16, plain=True), Case("sm_90", 16, hard=True, plain=True)]
+CASES = [*(Case(where, 16) for where in ("cpu", "sm_80", "sm_90", "sm_100")), Case("sm_90", 16, bias=1.0),
+         Case("sm_90", 16, bias=-1.0), Case("cpu", 16, hard=True), Case("sm_90", 16, hard=True), Case("sm_90", 16, plain=True),
+         Case("sm_90", 16, hard=True, plain=True), Case("cpu", 64), Case("sm_90", 64)]
+
+
+def table(runs):
+    """The runs as docs/gpu.md has them."""
+    lines = ["| 2^20 tokens | slots x columns | rsqrt errs | largest error of a length | mean |", "|---|---|---|---|---|"]
+    for run in runs:
+        errs = {"random": "at random", "exact": "not", 1.0: "always +2 units", -1.0: "always -2 units"}[run["rsqrt"]]
+        notes = (", hard tokens" if run["hard"] else "") + ("" if run["corrected"] else ", without the correction")
+        lines.append(f"| {run['where']}{notes} | {run['size']} x {run['size']} | {errs} | {run['largest']:.1e} | {run['mean']:+.1e} |")
+    return "\n".join(lines)
 
 
 def main():

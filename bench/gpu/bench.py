@@ -54,10 +54,11 @@ def loops(cards):
 
 def speeds(cards):
     header = ["M head-tokens/s, on paper", "forward", "forward+backward", "one warp: forward", "with it forward+backward"]
-    rows = [[card["card"], *(f"{card[key]:.0f}" if key in card else "" for key in
-                             ("forward", "both"))] for card in cards]
-    for row, card in zip(rows, cards):
-        row += [f"{card['one_warp']['rate']:.0f}", f"{card['one_warp_both']:.0f}"] if "one_warp" in card else ["", ""]
+    rows = []
+    for card in cards:
+        one = [card["one_warp"]["rate"], card["one_warp_both"]] if "one_warp" in card else []
+        figures = [f"{rate:.0f}" for rate in (card["forward"], card["both"], *one)]
+        rows.append([card["card"], *figures, *[""] * (4 - len(figures))])
     return table(header, rows)
 
 
