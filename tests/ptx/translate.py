@@ -170,7 +170,7 @@ class Program:
         for j, register in enumerate(listed(x.args[not load])):
             row = f"{_register(address_of(x.args[load])[0])}[t / {WARP} * {WARP} + {8 * j} + t % {WARP} / 4]"
             place = f"const uint64_t o = {row} + t % 4 * 4; if (o + 4 > {self.shared}) return {at + 1};"
-            move = f"memcpy(v + t, shared + o, 4);" if load else f"memcpy(shared + o, {_register(register)} + t, 4);"
+            move = "memcpy(v + t, shared + o, 4);" if load else f"memcpy(shared + o, {_register(register)} + t, 4);"
             copy = f" memcpy({_register(register)}, v, sizeof v);" if load else ""
             out.append(f"{{ uint32_t v[{self.n}]; {self._loop('', place + move)}{copy} }}")
         return " ".join(out)
