@@ -41,8 +41,8 @@ def test_lengths_do_not_drift():
 
 def test_a_million_tokens_stayed_within_their_bound():
     """What was run for docs/gpu.md."""
-    runs = [run for run in json.loads(RESULTS.read_text())["runs"] if run["corrected"] and not run["hard"]]
-    assert {(run["where"], run["size"]) for run in runs} == {("cpu", 16), ("cpu", 64), ("sm_80", 16), ("sm_90", 16),
-                                                            ("sm_90", 64), ("sm_100", 16)}
-    assert all(run["tokens"] == 1 << 20 and run["largest"] < 1e-4 for run in runs)
-    assert triton_drift.table(json.loads(RESULTS.read_text())["runs"]) in DOCS.read_text()
+    runs = json.loads(RESULTS.read_text())["runs"]
+    usual = [run for run in runs if not run["hard"]]
+    assert {run["where"] for run in usual} == {"cpu", "sm_80", "sm_90", "sm_100"}
+    assert all(run["tokens"] == 1 << 20 and run["largest"] < 1e-4 for run in usual)
+    assert triton_drift.table(runs) in DOCS.read_text()
