@@ -33,7 +33,7 @@ def call(script, *arguments):
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE, BENCH / "serve"], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE, BENCH / "serve", BENCH / "gpu"], ids=lambda folder: folder.name)
 def test_help_has_an_example(folder):
     done = call(folder / "bench.py", "--help")
     assert done.returncode == 0 and "Example: ./lattice bench" in done.stdout
@@ -154,3 +154,10 @@ def test_decode_names_what_is_wrong():
     assert done.returncode == 2 and "belong together" in done.stderr
     done = call(DECODE / "bench.py", "--format", "int9")
     assert done.returncode == 2 and "int9" in done.stderr
+
+
+def test_the_model_of_gpus_is_that_of_the_docs():
+    """docs/gpu.md has the tables of results/gpu/model.json, as the bench prints them."""
+    done = call(BENCH / "gpu" / "bench.py", "--read", str(BENCH.parent / "results" / "gpu" / "model.json"))
+    docs = (BENCH.parent / "docs" / "gpu.md").read_text()
+    assert done.returncode == 0 and all(table.strip() in docs for table in done.stdout.split("\n\n"))

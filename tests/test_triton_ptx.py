@@ -65,17 +65,12 @@ def test_golden_vectors(name, target, columns, warps, dtype):
             golden.judge("d" + key, got["d" + name], getattr(torch, dtype))
 
 
-def head(T, sequences=None, **options):
-    """Inputs at the size of a real head, as the kernels' arguments."""
-    x = make(B=1, T=T, H=1, M=64, D=64, dtype=torch.float32, sequences=sequences, **options)
-    return x, {name: value.numpy() for name, value in x.items()}
-
-
-def test_a_real_head_of_packed_sequences_across_checkpoints():
-    """64 x 64 on four warps, with a sequence long enough for a checkpoint, against the CPU's operator."""
-    bounds = torch.tensor([0, 2, 35])
-    x, given = head(35, sequences=2)
-    given["cu"] = bounds.numpy()
+def follows_the_cpu(size, T, bounds=None):
+    """A real head, in the layouts that launch.py chooses, against the CPU's operator in float64."""
+    x = make(B=1, T=T, H=1, M=size, D=size, dtype=torch.float32, sequences=None if bounds is None else len(bounds) - 1)
+    given = {name: value.numpy() for name, value in x.items()}
+    if bounds is not None:
+        given["cu"] = bounds.numpy()
     rng = np.random.default_rng(0)
     dy, dstate = (rng.standard_normal(given[name].shape).astype(np.float32) for name in ("v", "state"))
     got = on_ptx.both("sm_90", "lattice_dec", given, dy, dstate)
@@ -87,6 +82,16 @@ def test_a_real_head_of_packed_sequences_across_checkpoints():
         reference = reference.detach().numpy()
         error = np.abs(got[name] - reference).max() / np.abs(reference).max()
         assert error < 2e-5, f"{name} is off by {error:.1e}"
+
+
+def test_a_real_head_of_packed_sequences_across_checkpoints():
+    """64 x 64 on four warps, with a sequence long enough for a checkpoint."""
+    follows_the_cpu(64, 35, torch.tensor([0, 2, 35]))
+
+
+def test_the_largest_head():
+    """128 x 128: 16 warps forward, and 8 with four tiles on the way back."""
+    follows_the_cpu(128, 2)
 
 
 def bits(x):

@@ -39,9 +39,8 @@ def compiled(which, target, rule, given, normalize="token", how=None):
                  inputs="bf16" if given["q"].dtype == np.uint16 else None, more_absent=missing)
 
 
-def run(which, built, rule, given, text=None):
-    """What the kernel wrote, and the number of instructions a thread executed. `text` stands in for the kernel's PTX."""
-    out = buffers(which, rule, given)
+def arguments_of(which, given, out):
+    """A kernel's arguments as ptx.launch wants them; `out` has what it writes."""
     _, T, H, _ = given["q"].shape
     values = dict(T=T, H=H)
     arguments = []
@@ -52,12 +51,34 @@ def run(which, built, rule, given, text=None):
             arguments.append((name, given[name].copy(), True))
         elif name in values:
             arguments.append(values[name])
-    memory, executed = ptx.launch(text or built.asm["ptx"], KERNELS[which].__name__, given["state"].shape[0] * H,
-                                  arguments, built.metadata.shared)
+    return arguments
+
+
+def run(which, built, rule, given, text=None):
+    """What the kernel wrote, and the number of instructions a thread executed. `text` stands in for the kernel's PTX."""
+    out = buffers(which, rule, given)
+    memory, executed = ptx.launch(text or built.asm["ptx"], KERNELS[which].__name__, _cells(given),
+                                  arguments_of(which, given, out), built.metadata.shared)
     for buffer in memory.buffers:
         if buffer.shadow.name in out and buffer.shadow.name not in SCRATCH and not buffer.shadow.written.all():
             raise ptx.Fault(f"{buffer.shadow.name} was not written completely")
     return out, executed
+
+
+def _cells(given):
+    return given["state"].shape[0] * given["q"].shape[2]
+
+
+def translated(which, built):
+    """The compiled kernel as a C program (ptx/translate.py)."""
+    return ptx.Program(built.asm["ptx"], KERNELS[which].__name__, built.metadata.shared)
+
+
+def run_translated(program, which, rule, given, **errors):
+    """What the kernel wrote, without the machine's checks. `errors` says how approximate instructions err."""
+    out = buffers(which, rule, given)
+    program.run(_cells(given), arguments_of(which, given, out), **errors)
+    return out
 
 
 def both(target, rule, given, dy, dstate_out, normalize="token", how=None):

@@ -84,6 +84,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Attention(const at::Tensor& q, co
                                                          const std::optional<at::Tensor>& cu_seqlens,
                                                          const std::optional<at::Tensor>& keep) {
   CheckAttention(q, k, v);
+  RequireOneDevice("[recur]", {q, keep});
   TORCH_CHECK_VALUE(past_k.has_value() == past_v.has_value(),
                     "[recur] softmax_attention's state is a pair: pass cached keys and values, or neither");
   if (!cu_seqlens.has_value()) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/registry.h"
+#include "ops/dispatch.h"
 #include "ops/inputs.h"
 
 namespace lattice {
@@ -44,6 +45,7 @@ namespace {
 std::vector<at::Tensor> GatesOp(const std::string& name, at::TensorList projected, int64_t heads,
                                 const OptionalTensor& log_decay) {
   const kernels::Memory& memory = kernels::FindMemory(name);
+  for (const at::Tensor& x : projected) RequireOneDevice("[gates]", {projected[0], x, log_decay});
   std::vector<at::Tensor> out;
   at::Tensor step;
   for (const kernels::GateInfo& gate : memory.gates) {

@@ -69,6 +69,7 @@ at::ScalarType LossType(const at::Tensor& weight) {
 }
 
 void CheckLoss(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets) {
+  RequireOneDevice("[linear_cross_entropy]", {hidden, weight, targets});
   TORCH_CHECK_VALUE(hidden.dim() == 2 && weight.dim() == 2 && hidden.sym_size(1) == weight.sym_size(1) &&
                         targets.dim() == 1 && targets.sym_size(0) == hidden.sym_size(0) &&
                         targets.scalar_type() == at::kLong,
@@ -122,6 +123,7 @@ LossResult LossShape(const at::Tensor& hidden, const at::Tensor& weight, const a
 
 at::Tensor LossAutograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                         bool bf16) {
+  CheckLoss(hidden, weight, targets);
   static const auto op = Operator<LossForwardSignature>("lattice::_linear_cross_entropy");
   const auto [loss, dhidden, dweight] =
       BelowAutograd(op, hidden, weight, targets, bf16, /*gradients=*/WantsGradient({hidden, weight}));
@@ -145,7 +147,6 @@ at::Tensor LossWithoutGradients(const at::Tensor& hidden, const at::Tensor& weig
 
 at::Tensor LinearCrossEntropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
                               bool bf16) {
-  RequireOneDevice("[linear_cross_entropy]", {hidden, weight, targets});
   static const auto op = Operator<LossSignature>("lattice::linear_cross_entropy");
   return op.call(hidden, weight, targets, bf16);
 }

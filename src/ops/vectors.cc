@@ -64,6 +64,7 @@ at::Tensor RopeRateTensor(const model::ModelConfig& config, int64_t pairs) {
 }
 
 at::Tensor Rotate(const at::Tensor& x, const at::Tensor& position, const at::Tensor& rates, int64_t period) {
+  RequireOneDevice("[rotate]", {x, position});
   const int64_t width = FixedSize(x, -1), half = width / 2;
   TORCH_CHECK_VALUE(rates.dim() == 1 && rates.size(0) == half && rates.scalar_type() == at::kDouble,
                     "[rotate] rates must be float64 [", half, "], one for each pair of features, got ",

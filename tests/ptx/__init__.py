@@ -5,10 +5,13 @@ are read before they are written, branches that threads of a block take differen
 of different threads to one word, one of them a write, without a barrier in between. The approximate instructions
 (rsqrt.approx and the like) err within their documented bounds, differently for every argument.
 
+Program is the same machine as C without most of these checks, for very long runs.
+
 Not modelled: SASS (ptxas is trusted), warps that drift apart, memory order between blocks, time.
 """
 
 from ptx.machine import launch
 from ptx.memory import Fault
+from ptx.translate import Program
 
-__all__ = ["Fault", "launch"]
+__all__ = ["Fault", "Program", "launch"]

@@ -179,7 +179,7 @@ class Machine:
             if len(x.args) > 3:
                 raise Fault("setp with a third operand is not modelled")
             return arithmetic.COMPARE[x.parts[1]], (kind, kind)
-        if name == "mov":
+        if name in ("mov", "cvta"):  # global and generic addresses are the same here
             return (lambda value: value.copy()), (kind,)
         if name == "cvt":
             return arithmetic.convert(x.parts), (kind, kind)

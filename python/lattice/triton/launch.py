@@ -46,11 +46,17 @@ def padded(n):
     return max(_SMALLEST, triton.next_power_of_2(n))
 
 
-def layout(M, D, shrinks=False):
+def layout(M, D, shrinks=False, backward=False):
     """32 elements of the state for a thread, 16 where there is a lam; up to 16 warps. Tiles of half the columns: then a
-    thread of a 64 x 64 state has 4 slots x 8 columns, and sums over both cross few threads (docs/gpu.md)."""
+    thread of a 64 x 64 state has 4 slots x 8 columns, and sums over both cross few threads (docs/gpu.md).
+
+    On the way back from 128 x 128 there are 8 warps, whose threads may have 255 registers each: of the 128 that 16 warps
+    leave, state and gradient take half, and the rest does not suffice. Tiles are a quarter of the columns then.
+    """
     BM, BD = padded(M), padded(D)
     warps = max(1, min(16, BM * BD // (32 * (16 if shrinks else 32))))
+    if backward and BM * BD == LARGEST**2:
+        return Layout(BD // 4, 8)
     return Layout(max(_SMALLEST, BD // 2), warps)
 
 
@@ -94,7 +100,7 @@ def backward(rule, normalize, q, k, v, gates, state, cu_seqlens, saved, dy, dsta
     dgates = Gates(*(None if gate is None else torch.empty_like(gate) for gate in gates))
     states = state.new_empty(cells, BLOCK, M, D)
     notes = state.new_empty(cells, BLOCK, D + RULES[rule].notes * M)
-    how = layout(M, D, gates.lam is not None)
+    how = layout(M, D, gates.lam is not None, backward=True)
     backward_kernel[(cells,)](q, k, v, *gates, state, cu_seqlens, saved, dy, dstate_out, dq, dk, dv, *dgates, dstate,
                               states, notes, T, H, **constants(rule, normalize, M, D, True, how), num_warps=how.warps)
     return dq, dk, dv, dgates, dstate
