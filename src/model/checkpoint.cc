@@ -79,8 +79,8 @@ const Key& RequireKnownKey(std::string_view section, const std::string& name, st
   try {
     return RequireKey(section, name, source);
   } catch (const Error& error) {
-    if (std::string_view(error.what()).ends_with('?')) throw;  // a slip of the pen, and what was meant
-    Fail(error.what(), "; if a newer version of Lattice wrote the file, read it with that version");
+    Fail(error.what(), std::string_view(error.what()).ends_with('?') ? " Or" : "; or",
+         " a newer version of Lattice wrote the file: then read it with that version");
   }
 }
 
