@@ -42,9 +42,9 @@ print(text)
 """
 
 
-# What the libraries and programs of a wheel may ask the system for: the C and C++ libraries that every Python build for manylinux
-# asks for. torch's own come with torch.
-SYSTEM = r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(torch_cpu|torch|c10)\.so|libgomp\.so\.1"
+# What the libraries and programs of a wheel may ask the system for: the C and C++ libraries and zlib, which manylinux promises.
+# torch's own come with torch.
+SYSTEM = r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|z)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(torch_cpu|torch|c10)\.so|libgomp\.so\.1"
 
 
 def run(*command, **options):
@@ -79,7 +79,7 @@ def check_needs(folder, wheel):
         missing = [name for name in sorted(needed - own) if not re.fullmatch(SYSTEM, name)]
         if missing:
             sys.exit(f"wheel: {path.name} needs {', '.join(missing)} of the system it was built on")
-    say(f"{len(files)} libraries and programs need nothing but each other, torch, and the C and C++ libraries")
+    say(f"{len(files)} libraries and programs need nothing but each other, torch, zlib, and the C and C++ libraries")
 
 
 class Environment:
