@@ -86,8 +86,12 @@ def test_padding_changes_no_gradient():
     padded = torch.cat([torch.full((1, 9), 256), ids], 1)
     mask = (torch.arange(49) >= 9).long().unsqueeze(0)
     labels = padded.masked_fill(torch.arange(49) <= 9, -100)
-    for name, gradient in gradients(model, input_ids=padded, attention_mask=mask, labels=labels).items():
+    got = gradients(model, input_ids=padded, attention_mask=mask, labels=labels)
+    for name, gradient in got.items():
         assert (gradient - plain[name]).norm() <= 1e-5 * plain[name].norm(), name
+    noisy = torch.cat([tokens(1, 9, seed=7), ids], 1)
+    other = gradients(model, input_ids=noisy, attention_mask=mask, labels=labels)
+    assert all(torch.equal(other[name], gradient) for name, gradient in got.items()), "what stands in padding changes no bit"
 
 
 def test_lora(tmp_path):

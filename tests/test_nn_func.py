@@ -65,6 +65,25 @@ def test_jacobians_of_a_layer():
     torch.testing.assert_close(jacrev(lambda u: layer(u)[0])(x), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("mixer", MEMORIES)
+def test_layers_have_no_tangents_and_no_second_derivatives(mixer):
+    """An error of ours, never a silent zero, in the input and in every parameter."""
+    model, x = small_model(mixer, layers=1), torch.randn(1, 4, 32, generator=torch.Generator().manual_seed(2))
+    layer = model.blocks[0].mixer
+    values = {name: p.detach() for name, p in layer.named_parameters()}
+
+    def run(values, x):
+        return functional_call(layer, values, (x,))[0]
+
+    with pytest.raises(NotImplementedError, match="has no forward-mode derivatives"):
+        jvp(lambda u: run(values, u), (x,), (torch.ones_like(x),))
+    for name, value in values.items():
+        with pytest.raises(NotImplementedError, match="has no forward-mode derivatives"):
+            jvp(lambda p, name=name: run(values | {name: p}, x), (value,), (torch.ones_like(value),))
+    with pytest.raises(RuntimeError, match="has first derivatives only"):
+        grad(lambda u: grad(lambda v: run(values, v).square().sum())(u).square().sum())(x)
+
+
 def operators():
     ops = torch.ops.lattice
     x, w = torch.randn(2, 5, 6), torch.randn(6)

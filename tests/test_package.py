@@ -61,6 +61,11 @@ def test_the_command_lists_and_runs_both_programs():
     assert re.fullmatch(r"lattice \d+\.\d+\.\d+\n", command("--version").stdout)
     assert "parameters" in command("inspect", "--config", "tiny").stdout  # lattice-run
     assert "--data" in command("train", "--help").stdout  # the program with torch
+    # Suggested commands are those of an installed package, not of the source tree.
+    for words in (("generate", "--help"), ("train", "--help"), ("inspect", "--config", "tiny", "--text", "x")):
+        done = command(*words)
+        said = done.stdout + done.stderr
+        assert f"lattice {words[0]} " in said and "./lattice" not in said, said
     wrong = command("nonsense")
     assert wrong.returncode == 2 and "nonsense" in wrong.stderr
 

@@ -159,6 +159,18 @@ def test_functional_call():
     assert torch.equal(got["state"], module.state.grad)
 
 
+@pytest.mark.parametrize("rule", ["deltanet", "gla", "mlstm"])
+def test_second_derivatives_of_recur_are_refused(rule):
+    inputs = rule_inputs.make(rule)
+    for name in inputs:
+
+        def first(x, name=name):
+            return grad(lambda u: lattice.recur(rule, **dict(inputs, **{name: u}))[0].square().sum())(x).sum()
+
+        with pytest.raises(RuntimeError, match=r"\[recur\] has first derivatives only"):
+            grad(first)(inputs[name])
+
+
 @pytest.mark.parametrize("form", [dict(), dict(method="linear2", chunk=4)], ids=str)
 def test_second_derivatives_are_refused(form):
     inputs = make()

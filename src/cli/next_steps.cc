@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "cli/program_name.h"
 #include "runs/report.h"
 
 namespace lattice::cli {
@@ -33,7 +34,7 @@ std::string ShellWord(const std::string& word) {
 
 std::string Launcher() {
   const fs::path tree = Tree();
-  if (tree.empty()) return "./lattice";
+  if (tree.empty()) return ProgramName();
   std::error_code failed;
   const std::string path = fs::proximate(tree / "lattice", failed).string();
   return ShellWord(path.find('/') == std::string::npos ? "./" + path : path);

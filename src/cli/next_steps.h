@@ -8,7 +8,7 @@
 namespace lattice::cli {
 
 // The path from the current directory to the launcher of the tree that the program was built in: ./lattice,
-// ../lattice, ... "./lattice" if there is none.
+// ../lattice, ... If there is none, how the program was started.
 std::string Launcher();
 
 // A word for the shell, quoted if necessary.

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "cli/program_name.h"
 #include "io/testing.h"
 
 namespace lattice::cli {
@@ -27,6 +28,21 @@ TEST(NextSteps, AreRelativeToTheCurrentDirectory) {
   std::filesystem::current_path(elsewhere.path());
   EXPECT_TRUE(std::filesystem::exists(Launcher())) << Launcher();
   std::filesystem::current_path(home);
+}
+
+// An installed program is started by its name: suggested commands are what works there.
+TEST(ProgramName, StandsForTheLauncherInSuggestedCommands) {
+  const std::string hint =
+      "Example: ./lattice train --out x\n  `./lattice eval`, ./lattice/run and /a/./lattice b";
+  for (const char* by_path : {"./lattice", "build/release/bin/lattice-run", ""}) {
+    SetProgramName(by_path);
+    EXPECT_EQ(ProgramName(), "./lattice");
+    EXPECT_EQ(WithProgramName(hint), hint);
+  }
+  SetProgramName("lattice");
+  EXPECT_EQ(WithProgramName(hint),
+            "Example: lattice train --out x\n  `lattice eval`, ./lattice/run and /a/./lattice b");
+  SetProgramName("");
 }
 
 TEST(NextSteps, NameThreeCommandsAndTheReport) {

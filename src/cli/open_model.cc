@@ -46,9 +46,7 @@ OpenedModel OpenModel(const std::string& path, const OpenOptions& options) {
   out.tokenizer = OpenTokenizerOf(out.checkpoint, options.tokenizer);
   out.foreign = foreign::IsLlama(out.checkpoint);
   out.model = LoadWeights(out.checkpoint, options.format);
-  Check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "[model] the tokenizer of ",
-        out.checkpoint.string(), " has ", out.tokenizer->vocab_size(), " ids but the model knows ",
-        out.model->config().vocab_size, "; they do not belong together");
+  runtime::RequireTokenizer(out.model->config(), *out.tokenizer, out.checkpoint.string());
   return out;
 }
 

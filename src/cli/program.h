@@ -5,20 +5,32 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "cli/command.h"
+#include "cli/program_name.h"
 
 namespace lattice::cli {
 
 // Prints an error, without the stack trace that torch appends to its messages.
 inline int Report(std::string_view what, int code) {
-  std::cerr << "lattice: " << what.substr(0, what.find("\nException raised from")) << "\n";
+  std::cerr << "lattice: "
+            << WithProgramName(std::string(what.substr(0, what.find("\nException raised from")))) << "\n";
   return code;
+}
+
+// The examples below the help of `app` and all its subcommands, for the program as it was started.
+inline void NameInHelp(CLI::App& app) {
+  app.footer(WithProgramName(app.get_footer()));
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) NameInHelp(*command);
 }
 
 // Parses the command line of `app` and runs the chosen subcommand.
 inline int RunProgram(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
+  SetProgramName(argc > 0 ? argv[0] : "");
+  if (ProgramName().find('/') == std::string::npos) app.name(ProgramName());
+  NameInHelp(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

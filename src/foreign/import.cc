@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "model/checkpoint.h"
+#include "runtime/model.h"
 #include "runtime/weights.h"
 
 namespace lattice::foreign {
@@ -40,9 +41,7 @@ void WriteOrigin(const Origin& origin, const fs::path& directory) {
 Imported Import(const fs::path& from, const fs::path& out, kernels::WeightFormat format) {
   const ForeignModel model = OpenForeign(from);
   const auto tokenizer = OpenForeignTokenizer(from);
-  Check(tokenizer->vocab_size() <= model.config.vocab_size, "[import] the tokenizer of ", from.string(),
-        " has ", tokenizer->vocab_size(), " ids but the model knows ", model.config.vocab_size,
-        "; they do not belong together");
+  runtime::RequireTokenizer(model.config, *tokenizer, from.string());
   Imported imported = {{NameOf(from),
                         model.format,
                         model.architecture,

@@ -74,9 +74,19 @@ Value ValueOf(const json& value, std::string_view name, std::string_view source)
   Fail("[config] ", source, ": \"", name, "\" must be one string, a list of strings, a number or true/false");
 }
 
+// A key of a newer version may change what the model computes, so it cannot be left out.
+const Key& RequireKnownKey(std::string_view section, const std::string& name, std::string_view source) {
+  try {
+    return RequireKey(section, name, source);
+  } catch (const Error& error) {
+    Fail(error.what(), std::string_view(error.what()).ends_with('?') ? " Or" : "; or",
+         " a newer version of Lattice wrote the file: then read it with that version");
+  }
+}
+
 void SetFromJson(Config& config, std::string_view section, const std::string& name, const json& value,
                  std::string_view source) {
-  const Key& key = RequireKey(section, name, source);
+  const Key& key = RequireKnownKey(section, name, source);
   key.set(config, CheckValue(key, ValueOf(value, name, source), source));
 }
 

@@ -30,7 +30,7 @@ struct OpenModel {
       : tokenizer(lattice::text::OpenTokenizer(directory)),
         model(lattice::runtime::Model::Load(directory)),
         engine(model, threads) {
-    model->RequireTokenizer(*tokenizer, directory);
+    lattice::runtime::RequireTokenizer(model->config(), *tokenizer, directory);
   }
 
   std::unique_ptr<lattice::text::Tokenizer> tokenizer;

@@ -22,7 +22,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 struct Generator::Parts {
   Parts(std::shared_ptr<const Model> model, std::shared_ptr<const text::Tokenizer> its_tokenizer, int threads)
       : tokenizer(std::move(its_tokenizer)), engine(std::move(model), threads) {
-    engine.model().RequireTokenizer(*tokenizer, "the generator");
+    RequireTokenizer(engine.model().config(), *tokenizer, "the generator");
   }
 
   // Appends `ids` and returns the logits after the last, cut to the tokenizer's ids: the model's vocabulary

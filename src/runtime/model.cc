@@ -166,9 +166,10 @@ WeightFormat Model::format() const { return parts_->weights.format(); }
 int64_t Model::BytesPerToken() const { return parts_->weights.BytesPerToken(); }
 const std::string& Model::hash() const { return parts_->weights.hash(); }
 
-void Model::RequireTokenizer(const text::Tokenizer& tokenizer, std::string_view source) const {
-  Check(tokenizer.vocab_size() <= config().vocab_size, "[model] the tokenizer in ", source, " has ",
-        tokenizer.vocab_size(), " ids but the model knows ", config().vocab_size,
+void RequireTokenizer(const model::ModelConfig& config, const text::Tokenizer& tokenizer,
+                      std::string_view source) {
+  Check(tokenizer.vocab_size() <= config.vocab_size, "[model] the tokenizer of ", source, " has ",
+        tokenizer.vocab_size(), " ids but the model knows ", config.vocab_size,
         "; they do not belong together");
 }
 

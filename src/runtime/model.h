@@ -51,15 +51,16 @@ class Model {
   // Identifies weights, format and config. A saved session can only be loaded by a model with the same hash.
   const std::string& hash() const;
 
-  // Throws Error when the tokenizer, that of `source`, has ids that the model does not know.
-  void RequireTokenizer(const text::Tokenizer& tokenizer, std::string_view source) const;
-
   const ModelParts& parts() const { return *parts_; }
 
  private:
   explicit Model(std::unique_ptr<const ModelParts> parts);
   std::unique_ptr<const ModelParts> parts_;
 };
+
+// Throws Error when the tokenizer, that of `source`, has ids that a model with this config does not know.
+void RequireTokenizer(const model::ModelConfig& config, const text::Tokenizer& tokenizer,
+                      std::string_view source);
 
 }  // namespace lattice::runtime
 

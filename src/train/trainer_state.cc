@@ -63,7 +63,7 @@ TrainerState ReadTrainerState(const fs::path& checkpoint, bool verify) {
   const nlohmann::json object = io::ReadSealedJson(source);
   const auto format = io::GetJson<int64_t>(object, "format", source);
   Check(format == kFormat, "[resume] ", source, " has format ", format, "; this program reads format ",
-        kFormat);
+        kFormat, "; go on with the version of Lattice that wrote it");
   Check(object.contains("checksums") && object["checksums"].is_object(), "[resume] ", source,
         " has no checksums");
   if (verify) CheckFiles(checkpoint, object["checksums"]);

@@ -139,7 +139,7 @@ own_environment() {
 
 test_newest_transformers() {
   local python=$ROOT/build/newest-transformers/bin/python
-  own_environment newest-transformers -r "$ROOT/requirements.txt" transformers accelerate peft &&
+  own_environment newest-transformers -r "$ROOT/requirements.txt" transformers accelerate peft sentencepiece &&
     "$python" -c 'import peft, transformers; print(f"transformers {transformers.__version__}, peft {peft.__version__}")' &&
     (cd "$ROOT" && PYTHONPATH=$ROOT/python OMP_WAIT_POLICY=passive "$python" -m pytest -q -rs tests/test_hf_*.py)
 }

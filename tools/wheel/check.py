@@ -1,15 +1,17 @@
 """`./lattice test --wheel`: builds the wheel by `pip wheel .` and uses it from an empty directory, in environments of its own.
 
-The first has this Python and torch: everything. The others have each Python from 3.10 to 3.14 that is installed, and no torch:
-the runtime and the command.
+The first has this Python and torch: everything. The others have each Python from 3.10 to 3.14 that is installed (on the PATH, or
+by pyenv), and no torch: the runtime and the command. With --operators they have torch as well, and the operators are used.
 """
 
 import argparse
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +42,11 @@ print(text)
 """
 
 
+# What the libraries and programs of a wheel may ask the system for: the C and C++ libraries and zlib, which manylinux promises.
+# torch's own come with torch.
+SYSTEM = r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|z)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(torch_cpu|torch|c10)\.so|libgomp\.so\.1"
+
+
 def run(*command, **options):
     result = subprocess.run([str(part) for part in command], text=True, stdout=subprocess.PIPE, **options)
     if result.returncode:
@@ -58,6 +65,21 @@ def build(folder):
     if "-py3-none-manylinux_" not in wheel.name:
         sys.exit("wheel: expected a py3-none-manylinux wheel")
     return wheel
+
+
+def check_needs(folder, wheel):
+    """Every library that something in the wheel needs is in the wheel, or on every Linux."""
+    inside = folder / "inside"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(inside)
+    files = [path for path in inside.rglob("*") if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
+    own = {path.name for path in files}
+    for path in files:
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", path)))
+        missing = [name for name in sorted(needed - own) if not re.fullmatch(SYSTEM, name)]
+        if missing:
+            sys.exit(f"wheel: {path.name} needs {', '.join(missing)} of the system it was built on")
+    say(f"{len(files)} libraries and programs need nothing but each other, torch, zlib, and the C and C++ libraries")
 
 
 class Environment:
@@ -98,9 +120,18 @@ def check_everything(folder, wheel):
     return model, written
 
 
-def check_without_torch(folder, wheel, version, model, written):
-    python = shutil.which(f"python{version}")
-    if python is None or subprocess.run([python, "-c", "import venv, ensurepip"], capture_output=True).returncode:
+def interpreter(version):
+    """A Python of that version that can make environments, or None."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"))]
+    code = f"import venv, ensurepip, sys; assert '%d.%d' % sys.version_info[:2] == '{version}'"
+    return next((path for path in found if path and not subprocess.run([path, "-c", code], capture_output=True).returncode), None)
+
+
+def check_python(folder, wheel, version, model, written, operators):
+    """The runtime and the command without torch; with `operators` also those, with torch."""
+    python = interpreter(version)
+    if python is None:
         say(f"Python {version} is not installed here: not checked")
         return
     there = Environment(folder / f"python{version}", python, wheel, deps=False)
@@ -108,20 +139,29 @@ def check_without_torch(folder, wheel, version, model, written):
     if there.python(RUNTIME, model).strip("\n") != written.strip("\n"):
         sys.exit(f"wheel: Python {version} writes another text")
     there.run("lattice", "inspect", "--config", "tiny")
-    say(f"runtime and command work without torch: Python {version}")
+    exact = there.python("import sys; print(sys.version.split()[0])").strip()
+    say(f"runtime and command work without torch: Python {exact}")
+    if operators:
+        run(there.bin / "python", "-m", "pip", "install", "-q", wheel)
+        there.python(OPERATORS)
+        say(f"operators work: Python {exact}, torch {there.python('import torch; print(torch.__version__)').strip()}")
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./lattice test --wheel", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="./lattice python tools/wheel/check.py", description=__doc__.partition("\n")[0])
     parser.add_argument("--wheel", type=Path, help="check this wheel instead of building one")
+    parser.add_argument("--operators", action="store_true",
+                        help="install torch for every Python (0.8 GB each, 5 GB where an index has its CUDA build alone) and use the operators")
+    parser.add_argument("--pythons", default=",".join(VERSIONS), help="versions to look for, separated by commas (default: %(default)s)")
     options = parser.parse_args()
     folder = ROOT / "build" / "wheel-check"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     wheel = options.wheel.resolve() if options.wheel else build(folder)
+    check_needs(folder, wheel)
     model, written = check_everything(folder, wheel)
-    for version in VERSIONS:
-        check_without_torch(folder, wheel, version, model, written)
+    for version in options.pythons.split(","):
+        check_python(folder, wheel, version, model, written, options.operators)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class JoinedMixer(Recurrence):
                 mask: torch.Tensor | None = None) -> tuple[torch.Tensor, State]:
         if cu_seqlens is not None:
             raise ValueError("[nn] a window over packed texts is not computed; run the texts one by one, or with a mask")
-        mask = check_sequences(x, None, mask)
+        x, mask = check_sequences(x, None, mask)
         if mask is not None and not torch.compiler.is_compiling() and not bool(mask[:, -1].all()):
             raise ValueError("[nn] a layer with the projections of attention takes padding before the texts only")
         old, new = state or {}, {}

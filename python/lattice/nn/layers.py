@@ -129,10 +129,13 @@ def hide_padding(x: torch.Tensor, mask: torch.Tensor | None, value: float = 0.0)
     return x.masked_fill(~mask.reshape(mask.shape + (1,) * (x.dim() - 2)), value)
 
 
-def check_sequences(x: torch.Tensor, cu_seqlens: torch.Tensor | None, mask: torch.Tensor | None) -> torch.Tensor | None:
-    """The mask as bool; ValueError unless every row of it has its padding before or after the text."""
+def check_sequences(x: torch.Tensor, cu_seqlens: torch.Tensor | None,
+                    mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """x with zeros for padding, and the mask as bool; ValueError unless every row of it has its padding before or after the text.
+
+    Zeros, because the gradient of a weight is a product with x, and no gradient times no number is no number."""
     if mask is None:
-        return None
+        return x, None
     if cu_seqlens is not None:
         raise ValueError("[nn] mask and cu_seqlens exclude each other: packed sequences have no padding")
     if mask.shape != x.shape[:2]:
@@ -143,7 +146,7 @@ def check_sequences(x: torch.Tensor, cu_seqlens: torch.Tensor | None, mask: torc
         if bool((begins.sum(1) + mask[:, 0] > 1).any()):
             raise ValueError("[nn] the mask has a hole: a text must be one run of True in its row, with padding before or "
                              "after it; pass texts without gaps")
-    return mask
+    return hide_padding(x, mask), mask
 
 
 def positions(x: torch.Tensor, before: torch.Tensor | None, cu_seqlens: torch.Tensor | None,

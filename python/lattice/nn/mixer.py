@@ -107,7 +107,7 @@ class Mixer(Recurrence):
 
     def forward(self, x: torch.Tensor, state: State | None = None, *, cu_seqlens: torch.Tensor | None = None,
                 mask: torch.Tensor | None = None) -> tuple[torch.Tensor, State]:
-        mask = check_sequences(x, cu_seqlens, mask)
+        x, mask = check_sequences(x, cu_seqlens, mask)
         old, new = state or {}, {}
         qk, v, gate = project(x, self.qk, self.v, self.gate)
         q, k = self._queries_and_keys(hide_padding(qk, mask), old, new, cu_seqlens, mask)

@@ -40,7 +40,7 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, state: State | None = None, *, cu_seqlens: torch.Tensor | None = None,
                 mask: torch.Tensor | None = None) -> tuple[torch.Tensor, State]:
-        mask = check_sequences(x, cu_seqlens, mask)
+        x, mask = check_sequences(x, cu_seqlens, mask)
         old = state or {}
         if "packed" in old:
             raise ValueError("[nn] attention over packed texts leaves no state to go on from; run the texts one by one")
@@ -117,7 +117,7 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor, state: State | None = None, *, cu_seqlens: torch.Tensor | None = None,
                 mask: torch.Tensor | None = None) -> tuple[torch.Tensor, State]:
-        mask = check_sequences(x, cu_seqlens, mask)
+        x, mask = check_sequences(x, cu_seqlens, mask)
         old, new = state or {}, {}
         stream, norm = wide(x), self.mix_norm
         # Norms that feed matrix products are rounded as these are.
@@ -183,7 +183,7 @@ class LanguageModel(nn.Module):
                mask: torch.Tensor | None = None) -> tuple[torch.Tensor, list[State]]:
         """What the head sees, [B,T,C], and the states after it."""
         x = wide(self.embed(tokens))
-        mask = check_sequences(x, cu_seqlens, mask)
+        x, mask = check_sequences(x, cu_seqlens, mask)
         new = []
         for i, block in enumerate(self.blocks):
             state = states[i] if states is not None else None
