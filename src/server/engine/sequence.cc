@@ -6,11 +6,22 @@
 #include <utility>
 
 #include "base/error.h"
+#include "server/engine/api_error.h"
 
 namespace lattice::server {
 namespace {
 
 double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// Runs a step of the constraint. What response_format costs too much is the client's mistake.
+template <typename Step>
+void OfFormat(const Step& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), "response_format", "unsupported_schema");
+  }
+}
 
 }  // namespace
 
@@ -25,7 +36,7 @@ Sequence::Sequence(const SequenceContext& context, Task task, int64_t index, std
       shown_(*context.served.tokenizer, task_.at_start, task_.stops) {
   const model::ModelConfig& config = context.served.model->config();
   if (task_.trace && config.HasMemory()) trace_.emplace(config);
-  if (task_.grammar != nullptr) constraint_.emplace(task_.grammar, context.tokens);
+  if (task_.grammar != nullptr) OfFormat([&] { constraint_.emplace(task_.grammar, context.tokens); });
 }
 
 void Sequence::AddFollower(std::shared_ptr<Sequence> follower) {
@@ -199,7 +210,8 @@ bool Sequence::Ends(int32_t id) const {
 }
 
 void Sequence::Choose(std::span<const float> logits) {
-  const std::vector<bool>* const allowed = constraint_ ? &constraint_->Allowed() : nullptr;
+  const std::vector<bool>* allowed = nullptr;
+  if (constraint_) OfFormat([&] { allowed = &constraint_->Allowed(); });
   const int32_t id = sampler_.Next(TokenizerLogits(logits), allowed);
   const Clock::time_point now = Clock::now();
   if (last_token_) {
@@ -217,7 +229,7 @@ void Sequence::Choose(std::span<const float> logits) {
   chosen_.push_back(id);
   pending_.push_back(RecordOf(id, logits));
   bool stopped = shown_.Push(id);
-  if (constraint_) constraint_->Accept(id);
+  if (constraint_) OfFormat([&] { constraint_->Accept(id); });
   const bool complete = constraint_ && constraint_->Complete();
   const bool full = complete || static_cast<int64_t>(chosen_.size()) == task_.max_tokens;
   if (!stopped && full) stopped = shown_.Finish();

@@ -4,6 +4,8 @@
 #include "text/grammar/grammar.h"
 
 #include <algorithm>
+#include <compare>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -69,6 +71,7 @@ struct State {
   struct Item {
     const Part* bytes;
     const void* next;  // Follower::Frame; null: the text ends behind it
+    auto operator<=>(const Item&) const = default;
   };
   std::vector<Item> items;
   bool may_end = false;
@@ -86,49 +89,91 @@ struct Follower::Frame {
 
 Follower::Follower(const Grammar& grammar) : grammar_(grammar) {
   State& start = NewState();
-  steps_ = 0;
   Enter(grammar.root, nullptr, start);
+  Tidy(start);
   Check(!start.items.empty() || start.may_end, "[grammar] no text follows it");
   start_ = &start;
 }
 
 Follower::~Follower() = default;
 
+void Follower::TakeSteps(int64_t steps) {
+  steps_left_ -= steps;
+  Check(steps_left_ >= 0, "[grammar] it is too ambiguous: there are too many ways to go on");
+}
+
+void Follower::TakeBytes(int64_t bytes) {
+  bytes_ += bytes;
+  Check(bytes_ <= kMostBytes, "[grammar] it is too ambiguous: the ways to go on take more than ",
+        kMostBytes >> 20, " MiB");
+}
+
+void Follower::Tidy(State& state) {
+  std::sort(state.items.begin(), state.items.end());
+  state.items.erase(std::unique(state.items.begin(), state.items.end()), state.items.end());
+}
+
 State& Follower::NewState() {
-  Check(states_.size() < kMostStates && frames_.size() < kMostStates, "[grammar] the text has more than ",
-        kMostStates, " states");
+  TakeBytes(sizeof(State));
   return states_.emplace_back();
 }
 
+const State* Follower::ForgetBut(const State* state) {
+  std::deque<Frame> frames;
+  std::deque<State> states;
+  std::unordered_map<const Frame*, const Frame*> moved;
+  State& kept = states.emplace_back(*state);
+  for (State::Item& item : kept.items) {
+    std::vector<const Frame*> missing;
+    const auto* outer = static_cast<const Frame*>(item.next);
+    for (; outer != nullptr && !moved.contains(outer); outer = outer->next) missing.push_back(outer);
+    for (; !missing.empty(); missing.pop_back()) {
+      const Frame& old = *missing.back();
+      moved[&old] = &frames.emplace_back(
+          Frame{old.part, old.at, old.next == nullptr ? nullptr : moved[old.next], old.depth});
+    }
+    if (item.next != nullptr) item.next = moved[static_cast<const Frame*>(item.next)];
+  }
+  frames_.swap(frames);
+  states_.swap(states);
+  bytes_ = static_cast<int64_t>(sizeof(State) + kept.items.size() * sizeof(State::Item) +
+                                frames_.size() * sizeof(Frame));
+  return start_ = &states_.front();
+}
+
 const Follower::Frame* Follower::NewFrame(const Part* part, int64_t at, const Frame* next) {
+  TakeBytes(sizeof(Frame));
   const int depth = (next == nullptr ? 0 : next->depth) + (part->kind == Part::Kind::kRule ? 1 : 0);
   return &frames_.emplace_back(Frame{part, at, next, depth});
 }
 
 void Follower::Enter(const Part* part, const Frame* next, State& into) {
-  Check(++steps_ <= kMostSteps, "[grammar] it is too ambiguous: more than ", kMostSteps, " ways to go on");
-  switch (part->kind) {
-    case Part::Kind::kBytes: {
-      const bool known = std::any_of(into.items.begin(), into.items.end(), [&](const State::Item& item) {
-        return item.bytes == part && item.next == next;
-      });
-      if (!known) into.items.push_back({part, next});
-      return;
-    }
-    case Part::Kind::kSequence:
-      if (part->parts.empty()) return Return(next, into);
-      if (part->parts.size() == 1) return Enter(part->parts[0], next, into);
-      return Enter(part->parts[0], NewFrame(part, 1, next), into);
-    case Part::Kind::kChoice:
-      for (const Part* each : part->parts) Enter(each, next, into);
-      return;
-    case Part::Kind::kRepeat:
-      return EnterRepeat(*NewFrame(part, 0, next), into);
-    case Part::Kind::kRule: {
-      const Frame* const frame = NewFrame(part, 0, next);
-      // Deeper texts are not made.
-      if (frame->depth <= kMostDepth) Enter(grammar_.rule(part->rule), frame, into);
-      return;
+  // The last part of a choice and the first of a sequence by iteration: schemas nest thousands of them.
+  for (;;) {
+    TakeSteps(1);
+    switch (part->kind) {
+      case Part::Kind::kBytes:
+        TakeBytes(sizeof(State::Item));
+        into.items.push_back({part, next});
+        return;
+      case Part::Kind::kSequence:
+        if (part->parts.empty()) return Return(next, into);
+        if (part->parts.size() > 1) next = NewFrame(part, 1, next);
+        part = part->parts[0];
+        break;
+      case Part::Kind::kChoice:
+        if (part->parts.empty()) return;
+        for (size_t i = 0; i + 1 < part->parts.size(); ++i) Enter(part->parts[i], next, into);
+        part = part->parts.back();
+        break;
+      case Part::Kind::kRepeat:
+        return EnterRepeat(*NewFrame(part, 0, next), into);
+      case Part::Kind::kRule:
+        next = NewFrame(part, 0, next);
+        // Deeper texts are not made.
+        if (next->depth > kMostDepth) return;
+        part = grammar_.rule(part->rule);
+        break;
     }
   }
 }
@@ -163,13 +208,14 @@ void Follower::Return(const Frame* frame, State& into) {
 const State* Follower::After(const Frame* frame) {
   if (frame != nullptr && frame->after != nullptr) return frame->after;
   State& state = NewState();
-  steps_ = 0;
   Return(frame, state);
+  Tidy(state);
   if (frame != nullptr) frame->after = &state;
   return &state;
 }
 
 const State* Follower::Next(const State* state, unsigned char byte) {
+  TakeSteps(static_cast<int64_t>(state->items.size()));
   const State* found = nullptr;
   State* joined = nullptr;
   for (const State::Item& item : state->items) {
@@ -181,12 +227,15 @@ const State* Follower::Next(const State* state, unsigned char byte) {
     }
     if (joined == nullptr) {
       joined = &NewState();
+      TakeBytes(static_cast<int64_t>(found->items.size() * sizeof(State::Item)));
       *joined = *found;
       found = joined;
     }
+    TakeBytes(static_cast<int64_t>(after->items.size() * sizeof(State::Item)));
     joined->may_end = joined->may_end || after->may_end;
     joined->items.insert(joined->items.end(), after->items.begin(), after->items.end());
   }
+  if (joined != nullptr) Tidy(*joined);
   return found != nullptr && found->items.empty() && !found->may_end ? nullptr : found;
 }
 

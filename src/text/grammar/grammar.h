@@ -2,6 +2,7 @@
 #ifndef LATTICE_TEXT_GRAMMAR_GRAMMAR_H_
 #define LATTICE_TEXT_GRAMMAR_GRAMMAR_H_
 
+#include <algorithm>
 #include <bitset>
 #include <cstdint>
 #include <deque>
@@ -50,11 +51,15 @@ class Grammar {
 struct State;
 
 // Follows one text. Used by one thread at a time; the grammar must outlive the object.
+//
+// Grammars come from strangers, and an ambiguous one can have very many ways to go on. So a text has an account of
+// steps, which Refill fills up again, and the states that are remembered have a limit in bytes. Whatever goes beyond
+// throws Error.
 class Follower {
  public:
   static constexpr int kMostDepth = 64;             // of rules in rules
-  static constexpr size_t kMostStates = 1'000'000;  // that are remembered
-  static constexpr int64_t kMostSteps = 200'000;    // to find what may come next
+  static constexpr int64_t kMostSteps = 4'000'000;  // some 20 ms
+  static constexpr int64_t kMostBytes = 32 << 20;
 
   // Throws Error when no text follows the grammar, or it is too ambiguous.
   explicit Follower(const Grammar& grammar);
@@ -63,6 +68,11 @@ class Follower {
   const State* start() const { return start_; }
   // The state after one more byte; null when the byte may not come.
   const State* Next(const State* state, unsigned char byte);
+  void Refill(int64_t steps) { steps_left_ = std::min(kMostSteps, steps_left_ + steps); }
+  // The memory of all states.
+  int64_t bytes() const { return bytes_; }
+  // Forgets every state but this one, and returns it at its new place.
+  const State* ForgetBut(const State* state);
   // Whether the text may end here, and whether it must.
   static bool MayEnd(const State* state);
   static bool MustEnd(const State* state);
@@ -75,11 +85,15 @@ class Follower {
   void Return(const Frame* frame, State& into);
   const Frame* NewFrame(const Part* part, int64_t at, const Frame* next);
   State& NewState();
+  void TakeSteps(int64_t steps);
+  void TakeBytes(int64_t bytes);
+  // Removes items that are there twice.
+  static void Tidy(State& state);
 
   const Grammar& grammar_;
   std::deque<Frame> frames_;
   std::deque<State> states_;
-  int64_t steps_ = 0;
+  int64_t steps_left_ = kMostSteps, bytes_ = 0;
   const State* start_ = nullptr;
 };
 

@@ -121,6 +121,75 @@ TEST(JsonGrammar, CostsAreBounded) {
   EXPECT_GT(read, 50u);
 }
 
+// Definitions of which each has the next one twice: 2^levels ways to go on, all with different frames.
+std::string Doubling(int levels, const std::string& leaf) {
+  std::string defs = StrCat("\"d", levels, "\": ", leaf);
+  for (int i = levels; i-- > 0;)
+    defs += StrCat(", \"d", i, "\": {\"anyOf\": [{\"$ref\": \"#/$defs/d", i + 1,
+                   "\"}, {\"$ref\": \"#/$defs/d", i + 1, "\"}]}");
+  return StrCat("{\"$defs\": {", defs, "}, \"$ref\": \"#/$defs/d0\"}");
+}
+
+TEST(JsonGrammar, AmbiguityCostsBoundedTimeAndMemory) {
+  for (const int levels : {8, 12, 14, 16, 18}) {
+    try {
+      const auto grammar = JsonSchemaGrammar(Json::parse(Doubling(levels, R"({"type": "string"})")));
+      Follower follower(*grammar);
+      const State* state = follower.Next(follower.start(), '"');
+      for (int i = 0; i < 100'000; ++i) {
+        state = follower.Next(state, 'x');
+        ASSERT_NE(state, nullptr);
+        ASSERT_LE(follower.bytes(), Follower::kMostBytes);
+      }
+      ADD_FAILURE() << levels << " levels never cost too much";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("too ambiguous"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(JsonGrammar, ThousandsOfOptionalPropertiesAreNoDeepRecursion) {
+  std::string schema = R"({"type": "object", "properties": {)";
+  for (int i = 0; i < 4000; ++i) schema += StrCat(i == 0 ? "" : ",", "\"", i, "\": {\"type\": \"null\"}");
+  const auto grammar = JsonSchemaGrammar(Json::parse(schema + "}}"));
+  Follower follower(*grammar);
+  const State* state = follower.start();
+  for (const char byte : std::string_view("{\"17\":null,\"399\": null}")) {
+    ASSERT_NE(state, nullptr);
+    state = follower.Next(state, static_cast<unsigned char>(byte));
+  }
+  EXPECT_TRUE(state != nullptr && Follower::MayEnd(state));
+}
+
+TEST(Follower, ForgettingChangesNothing) {
+  const auto grammar = JsonSchemaGrammar(Json::parse(R"({"type": "array", "items": {"anyOf": [
+      {"type": "string", "maxLength": 9}, {"type": "array", "items": {"type": "number"}}, {"$ref": "#"}]}})"));
+  Follower remembers(*grammar), forgets(*grammar);
+  const State *a = remembers.start(), *b = forgets.start();
+  uint64_t random = 3;
+  int64_t most = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<unsigned char> allowed;
+    const State *next_a = nullptr, *next_b = nullptr;
+    for (int byte = 0; byte < 256; ++byte) {
+      next_a = remembers.Next(a, static_cast<unsigned char>(byte));
+      next_b = forgets.Next(b, static_cast<unsigned char>(byte));
+      ASSERT_EQ(next_a == nullptr, next_b == nullptr) << i << " " << byte;
+      if (next_a != nullptr && !Follower::MustEnd(next_a))
+        allowed.push_back(static_cast<unsigned char>(byte));
+    }
+    if (allowed.empty()) break;
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const unsigned char byte = allowed[(random >> 33) % allowed.size()];
+    a = remembers.Next(a, byte);
+    b = forgets.ForgetBut(forgets.Next(b, byte));
+    remembers.Refill(Follower::kMostSteps);
+    forgets.Refill(Follower::kMostSteps);
+    most = std::max(most, forgets.bytes());
+  }
+  EXPECT_LT(most, 64 << 10);
+}
+
 // Random allowed tokens make valid JSON.
 TEST(TokenConstraint, OnlyValidTextsCanBeMade) {
   const BytesTokenizer tokenizer;

@@ -61,6 +61,13 @@ void TokenConstraint::Accept(int32_t id) {
     Check(next != nullptr, "[grammar] a token was chosen that may not come");
     state_ = next;
   }
+  follower_.Refill(kStepsForToken);
+  if (follower_.bytes() <= kKeptBytes) return;
+  kept_.clear();
+  oldest_ = 0;
+  state_ = follower_.ForgetBut(state_);
+  Check(follower_.bytes() <= kKeptBytes, "[grammar] it is too ambiguous: the ways to go on take more than ",
+        kKeptBytes >> 20, " MiB");
 }
 
 }  // namespace lattice::text::grammar

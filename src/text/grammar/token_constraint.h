@@ -45,6 +45,8 @@ class TokenConstraint {
 
  private:
   static constexpr size_t kKept = 8;
+  // What a text may hold between two tokens, and what each token may cost in the long run.
+  static constexpr int64_t kKeptBytes = 2 << 20, kStepsForToken = 250'000;
   struct Answer {
     const State* state;
     std::vector<bool> allowed;
