@@ -97,7 +97,8 @@ def covered(spans):
 
 
 def spans(events, rank, name):
-    return [(event["ts"] / 1e6, (event["ts"] + event["dur"]) / 1e6) for event in events if event.get("pid") == rank and event["name"] == name and "dur" in event]
+    return [(event["ts"] / 1e6, (event["ts"] + event["dur"]) / 1e6) for event in events
+            if event["pid"] == rank and event["name"] == name and "dur" in event]
 
 
 def communication(events, rank):

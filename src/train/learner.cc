@@ -94,7 +94,9 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
       flat_(group == nullptr ? nullptr : std::make_unique<FlatWeights>(model_, *group)),
       optimizer_(model_, config_.train,
                  flat_ ? flat_->shares().PiecesOf(group->rank()) : WholeParameters(model_.parameters())),
-      buckets_(group == nullptr ? nullptr : std::make_unique<GradientBuckets>(model_, *group)),
+      buckets_(group == nullptr
+                   ? nullptr
+                   : std::make_unique<GradientBuckets>(model_, *group, layout_.sequence_ranks > 1)),
       pieces_(layout_.sequence_ranks == 1
                   ? nullptr
                   : std::make_unique<SequencePieces>(model_, *group, layout_, config_.train.recompute)) {
