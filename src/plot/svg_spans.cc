@@ -11,8 +11,8 @@
 namespace lattice::plot {
 namespace {
 
-constexpr double kNames = 150, kPlot = 720, kRight = 24, kTitle = 36, kKey = 22, kRow = 30, kBar = 20,
-                 kBottom = 50;
+constexpr double kLeft = 16, kNames = 150, kPlot = 720, kRight = 24, kTitle = 36, kKey = 22, kRow = 30,
+                 kBar = 20, kBottom = 50;
 constexpr double kLetter = 6.2;    // approximate width of one in the key
 constexpr double kThinnest = 0.5;  // so that short spans can be seen
 
@@ -34,13 +34,20 @@ std::string Bar(size_t place, double x, double y, double width, double height) {
                 SvgAt(y), "\" width=\"", SvgAt(width), "\" height=\"", SvgAt(height), "\"/>\n");
 }
 
-std::string Key(const std::vector<std::string>& names) {
+// The names with their colours, in as many lines as they need; `bottom` is moved behind the last.
+std::string Key(const std::vector<std::string>& names, double& bottom) {
   std::string out;
-  double x = 16;
+  double x = kLeft;
   for (size_t i = 0; i < names.size(); ++i) {
-    out += Bar(i, x, kTitle, 10, 10) + SvgText(x + 15, kTitle + 9, "tick", names[i]);
-    x += 32 + kLetter * static_cast<double>(names[i].size());
+    const double width = 32 + kLetter * static_cast<double>(names[i].size());
+    if (x + width > kNames + kPlot) {
+      x = kLeft;
+      bottom += kKey;
+    }
+    out += Bar(i, x, bottom, 10, 10) + SvgText(x + 15, bottom + 9, "tick", names[i]);
+    x += width;
   }
+  bottom += kKey;
   return out;
 }
 
@@ -62,8 +69,10 @@ std::string SvgSpans(const std::string& title, const std::string& x_label, std::
                      std::span<const TimeSpan> spans) {
   const Axis x = AxisOf(spans, rows.size());
   const std::vector<std::string> names = NamesOf(spans);
-  const double top = kTitle + kKey, bottom = top + kRow * static_cast<double>(rows.size());
-  std::string out = SvgStart(title, kNames + kPlot + kRight, bottom + kBottom) + Key(names);
+  double top = kTitle;
+  const std::string key = Key(names, top);
+  const double bottom = top + kRow * static_cast<double>(rows.size());
+  std::string out = SvgStart(title, kNames + kPlot + kRight, bottom + kBottom) + key;
   for (const double tick : x.ticks) {
     out += StrCat("<line class=\"grid\" x1=\"", SvgAt(x(tick)), "\" x2=\"", SvgAt(x(tick)), "\" y1=\"",
                   SvgAt(top), "\" y2=\"", SvgAt(bottom), "\"/>\n");
