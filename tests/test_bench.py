@@ -33,7 +33,7 @@ def call(script, *arguments):
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE, BENCH / "serve", BENCH / "gpu"], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SCAN, RULES, CHUNK, DECODE, BENCH / "serve", BENCH / "distributed", BENCH / "gpu"], ids=lambda folder: folder.name)
 def test_help_has_an_example(folder):
     done = call(folder / "bench.py", "--help")
     assert done.returncode == 0 and "Example: ./lattice bench" in done.stdout
@@ -161,3 +161,31 @@ def test_the_model_of_gpus_is_that_of_the_docs():
     done = call(BENCH / "gpu" / "bench.py", "--read", str(BENCH.parent / "results" / "gpu" / "model.json"))
     docs = (BENCH.parent / "docs" / "gpu.md").read_text()
     assert done.returncode == 0 and all(table.strip() in docs for table in done.stdout.split("\n\n"))
+
+
+def span(rank, name, begin, end, lane=0):
+    return {"name": name, "ph": "X", "pid": rank, "tid": lane, "ts": begin * 1e6, "dur": (end - begin) * 1e6}
+
+
+def test_hidden_communication_is_what_work_did_not_wait_for(on_path):
+    on_path(BENCH / "distributed")
+    import bench
+
+    events = [{"name": "process_name", "ph": "M", "pid": 0, "tid": 0},
+              span(0, "backward", 0, 4), span(0, "sum", 1, 3, 1), span(0, "sum", 2, 5, 1), span(0, "wait for sums", 4, 5),
+              span(0, "update", 5, 6), span(0, "gather weights", 6, 6.5), span(1, "sum", 0, 100, 1)]
+    figures = bench.communication(events, 0)
+    assert figures["sums_s"] == pytest.approx(4), "sums that overlap count once"
+    assert figures["hidden"] == pytest.approx(0.75) and figures["gather_s"] == pytest.approx(0.5)
+
+
+def test_a_timeline_shows_the_last_step(on_path):
+    on_path(BENCH / "distributed")
+    import bench
+
+    events = [event for step in (0, 10, 20) for rank in (0, 1) for event in
+              (span(rank, "forward", step, step + 1), span(rank, "sum", step + 1, step + 2, 1), span(rank, "update", step + 2, step + 3))]
+    rows, bars = bench.last_step(events)
+    assert rows == ["rank 0, work", "rank 0, network", "rank 1, work", "rank 1, network"]
+    assert {bar["row"] for bar in bars} == {0, 1, 2, 3}
+    assert min(bar["from"] for bar in bars) == 0 and max(bar["to"] for bar in bars) == pytest.approx(11)

@@ -22,6 +22,8 @@ void AddRankOptions(CLI::App& command, RankFlags& flags) {
       .add_option("--fault-timeout", flags.patience,
                   "seconds without a sign of life after which a rank counts as lost; default: 7")
       ->check(CLI::Range(2.0, 3600.0));
+  command.add_flag("--timeline", flags.timeline,
+                   "write what every rank does when to RUN/timeline-<rank>.json, for chrome://tracing");
 }
 
 bool RanksTogether(const RankFlags& flags) {
@@ -45,8 +47,10 @@ std::unique_ptr<dist::Group> JoinRanks(const RankFlags& flags) {
     std::cerr << StrCat("lattice: rank ", rank, " ends: ", message, "\n") << std::flush;
     ::_exit(1);
   };
-  return std::make_unique<dist::Group>(dist::GroupOptions{
+  auto group = std::make_unique<dist::Group>(dist::GroupOptions{
       .place = *place, .join_seconds = flags.join_seconds, .patience = flags.patience, .lost = lost});
+  if (flags.timeline) group->RecordTimeline();
+  return group;
 }
 
 }  // namespace lattice::cli

@@ -17,6 +17,7 @@ struct RankFlags {
   int ranks = 0;  // 0: as the environment says
   double join_seconds = 50;
   double patience = 7;
+  bool timeline = false;
 };
 
 void AddRankOptions(CLI::App& command, RankFlags& flags);

@@ -117,6 +117,8 @@ int Train(const TrainFlags& options) {
     throw UsageError("--init starts a new run and --resume goes on with one; pass one of the two");
   if (options.out.empty() && RanksTogether(options.ranks))
     throw UsageError("ranks that train together need --out RUN, the directory that they share");
+  if (options.ranks.timeline && !RanksTogether(options.ranks))
+    throw UsageError("--timeline shows ranks that train together; add --ranks 2, or leave it out");
   train::TrainRequest request;
   request.config = ReadConfig(options);
   if (!options.init.empty()) request.init = runs::FindCheckpoint(options.init);

@@ -175,6 +175,11 @@ std::string Group::FromRoot(const std::string& text) {
 void Group::Post(const std::string& key, const std::string& value) { parts_->board->Post(key, value); }
 std::string Group::Await(const std::string& key) { return Poll(key, 0, ""); }
 void Group::Forget(const std::string& key) { parts_->board->Remove(key); }
+void Group::RecordTimeline() { parts_->timeline = std::make_unique<Timeline>(); }
+Timeline* Group::timeline() const { return parts_->timeline.get(); }
+void Group::WriteTimeline(const std::filesystem::path& directory) const {
+  if (timeline() != nullptr) timeline()->Write(directory / StrCat("timeline-", rank(), ".json"), rank());
+}
 void Group::SetStep(int64_t step) { parts_->watch->SetStep(step); }
 
 void Group::Explain(const std::exception& error) {

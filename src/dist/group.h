@@ -4,6 +4,7 @@
 #define LATTICE_DIST_GROUP_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "dist/place.h"
+#include "dist/timeline.h"
 
 namespace lattice::dist {
 
@@ -65,6 +67,12 @@ class Group {
   void Post(const std::string& key, const std::string& value);
   std::string Await(const std::string& key);
   void Forget(const std::string& key);
+
+  // Where what this rank does is recorded; null: nowhere, unless RecordTimeline was called. WriteTimeline writes it as
+  // timeline-<rank>.json, or nothing.
+  void RecordTimeline();
+  Timeline* timeline() const;
+  void WriteTimeline(const std::filesystem::path& directory) const;
 
   // The step that this rank has reached, for the words of the others when it is lost.
   void SetStep(int64_t step);

@@ -15,6 +15,7 @@ namespace lattice::dist {
 struct Group::Parts {
   Place place;
   double patience = 0;
+  std::unique_ptr<Timeline> timeline;  // before the backend, whose threads use it
   std::unique_ptr<Board> board;
   c10::intrusive_ptr<c10d::Backend> backend;
   std::unique_ptr<Watch> watch;

@@ -119,6 +119,7 @@ struct TrainConfig {
   Precision precision = Precision::kAuto;
   bool recompute = false;
   bool carry_state = false;
+  int64_t sequence_ranks = 1;
   int64_t log_every = 10;
   int64_t eval_every = 200;
   int64_t eval_tokens = 262144;

@@ -222,6 +222,8 @@ constexpr Key kKeys[] = {
                               "recompute activations in the backward pass: less memory, more time"),
     Option<&Train::carry_state>("carry_state",
                                 "carry states over consecutive segments (truncated backpropagation)"),
+    Option<&Train::sequence_ranks>(
+        "sequence_ranks", "ranks that share each sequence, a piece each (docs/scaling.md)", {1, 4096}),
     Option<&Train::log_every>("log_every", "steps between lines of metrics", kPositive),
     Option<&Train::eval_every>("eval_every", "steps between validations; 0: only at the end", kCount),
     Option<&Train::eval_tokens>("eval_tokens", "validation tokens; 0: all", {0, kMostTokens}),

@@ -42,8 +42,8 @@ class AttentionBlock : public Block {
     const at::Tensor k = Rotate(Heads(projected[1]), positions, rope_rates_);
     const auto [y, keys, values] = Attention(q, k, Heads(projected[2]), past_k, past_v);
     if (state != nullptr) {
-      state->keys = keys.detach();
-      state->values = values.detach();
+      state->keys = state->Left(keys);
+      state->values = state->Left(values);
       state->position += u.size(1);
     }
     return out_.One(y.reshape(u.sizes()));

@@ -7,9 +7,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/config.h"
@@ -23,7 +25,23 @@ struct BlockState {
   at::Tensor keys, values;          // attention: [B,P,kv_heads,D], growing; of a window only what it sees
   std::vector<at::Tensor> waiting;  // the gates of the tokens in a window, in the order of the memory's
   int64_t position = 0;             // tokens so far
+  // Whether what a block leaves here stays in the graph. Then gradients flow through states, from the tokens of one call
+  // to those of the call before; else (truncated backpropagation, inference) they end there.
+  bool attached = false;
+
+  // A tensor as a block leaves it here.
+  at::Tensor Left(const at::Tensor& x) const { return attached ? x : x.detach(); }
 };
+
+// The tensors of a state but the waiting gates, by name.
+inline constexpr std::array<std::pair<const char*, at::Tensor BlockState::*>, 6> kStateTensors = {{
+    {"pre_conv", &BlockState::pre_conv},
+    {"conv_qk", &BlockState::conv_qk},
+    {"conv_v", &BlockState::conv_v},
+    {"memory", &BlockState::memory},
+    {"keys", &BlockState::keys},
+    {"values", &BlockState::values},
+}};
 
 // A state per block; empty means "from the start".
 using States = std::vector<BlockState>;
@@ -35,7 +53,7 @@ class Block {
  public:
   virtual ~Block() = default;
   // x [B,T,C] -> [B,T,C]. `state` null: from the start, and no state is returned; else read (when it has content)
-  // and replaced, detached from the graph.
+  // and replaced, detached from the graph unless it is attached.
   at::Tensor Forward(const at::Tensor& x, BlockState* state) const {
     const MixerInput in = Before(x, state);
     return After(in.stream, Mix(in.u, state));

@@ -114,7 +114,7 @@ class JoinedBlock : public Block {
 
   void Keep(const Tokens& all, int64_t next, BlockState* state) const {
     const at::Tensor index = Find(window_.Cached(next), all.positions).index;
-    const auto keep = [&](const at::Tensor& x) { return x.detach().index_select(1, index); };
+    const auto keep = [&](const at::Tensor& x) { return state->Left(x).index_select(1, index); };
     state->keys = keep(all.keys);
     state->values = keep(all.values);
     state->waiting.clear();

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/testing.h"
+#include "nn/flat_states.h"
 
 namespace lattice::nn {
 namespace {
@@ -93,6 +94,71 @@ TEST_P(EveryMixer, RecomputingGivesTheSameGradients) {
     EXPECT_TRUE(at::allclose(plain[i], lm.parameters()[i].value.grad(), 1e-5, 1e-7))
         << lm.parameters()[i].info.name;
   }
+}
+
+// A sequence in pieces, with nothing between them but flat states and their gradients, as between processes.
+TEST_P(EveryMixer, PiecesHaveTheGradientsOfTheWholeSequence) {
+  LanguageModel lm(TinyConfig(GetParam()), 9, at::kDouble);
+  const std::vector<int64_t> ends = {0, 2, 9, 40, 77};
+  const at::Tensor tokens = Tokens(2, 78);
+  const auto targets = [&](int64_t first, int64_t last) { return tokens.slice(1, first + 1, last + 1); };
+  const at::Tensor whole = lm.Loss(lm.Forward(tokens.slice(1, 0, 77)), targets(0, 77));
+  torch::autograd::backward({whole}, {});
+  std::vector<at::Tensor> expected;
+  for (const Parameter& parameter : lm.parameters()) {
+    expected.push_back(parameter.value.grad().clone());
+    parameter.value.mutable_grad() = at::Tensor();
+  }
+
+  std::vector<at::Tensor> losses;
+  std::vector<FlatStates> initial, final;
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    States states(2);
+    for (BlockState& state : states) state.attached = true;
+    if (i > 0) {
+      initial.push_back({final.back().layout, final.back().values.detach().clone().requires_grad_()});
+      EXPECT_EQ(final.back().layout.numel(), LayoutLength(lm));
+      EXPECT_EQ(final.back().values.numel(), ValuesLength(lm, final.back().layout));
+      states = Unflatten(lm, initial.back());
+    }
+    const at::Tensor hidden = lm.Forward(tokens.slice(1, ends[i], ends[i + 1]), &states);
+    const double share = static_cast<double>(ends[i + 1] - ends[i]) / 77;
+    losses.push_back(lm.Loss(hidden, targets(ends[i], ends[i + 1])) * share);
+    final.push_back(Flatten(lm, states));
+  }
+  double loss = 0;
+  for (size_t i = losses.size(); i-- > 0;) {
+    loss += losses[i].item<double>();
+    torch::autograd::variable_list roots = {losses[i]}, gradients = {at::ones_like(losses[i])};
+    if (i + 1 < losses.size()) {
+      roots.push_back(final[i].values);
+      gradients.push_back(initial[i].values.grad());
+    }
+    torch::autograd::backward(roots, gradients);
+  }
+  EXPECT_NEAR(loss, whole.item<double>(), 1e-10);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const at::Tensor difference = (lm.parameters()[i].value.grad() - expected[i]).abs().max();
+    EXPECT_LT(difference.item<double>(), 1e-9 * (1 + expected[i].abs().max().item<double>()))
+        << lm.parameters()[i].info.name;
+  }
+}
+
+TEST(FlatStates, RefuseALayoutOfAnotherModel) {
+  const LanguageModel lm(TinyConfig("lattice_dec"), 1);
+  States states;
+  lm.Forward(Tokens(1, 4), &states);
+  FlatStates flat = Flatten(lm, states);
+  const at::Tensor layout = flat.layout;
+  EXPECT_THROW(ValuesLength(lm, layout.slice(0, 1).contiguous()), Error);
+  for (const int64_t dimensions : {-2, 5, 1000}) {
+    flat.layout = layout.clone();
+    flat.layout[1] = dimensions;
+    EXPECT_THROW(Unflatten(lm, flat), Error);
+  }
+  flat.layout = layout.clone();
+  flat.layout.slice(0, 2, 6).fill_(int64_t{1} << 40);
+  EXPECT_THROW(ValuesLength(lm, flat.layout), Error);
 }
 
 TEST_P(EveryMixer, WeightsSurviveTheFile) {

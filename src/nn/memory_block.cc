@@ -26,11 +26,12 @@ struct Conv {
     if (past != nullptr && past->defined()) before = *past;
     return CausalConv(x, weight, bias, before);
   }
-  void Advance(const at::Tensor& x, at::Tensor* past) const {
-    if (past == nullptr) return;
+  void Advance(const at::Tensor& x, BlockState* state, at::Tensor BlockState::*member) const {
+    if (state == nullptr) return;
+    at::Tensor& past = state->*member;
     std::optional<at::Tensor> before;
-    if (past->defined()) before = *past;
-    *past = NextPast(x, weight.size(1), before);
+    if (past.defined()) before = past;
+    past = NextPast(state->Left(x), weight.size(1), before);
   }
 };
 
@@ -63,7 +64,7 @@ class MemoryBlock : public Block {
     at::Tensor past = state == nullptr ? at::Tensor() : state->pre_conv;
     const at::Tensor normed = RmsNorm(input, pre_norm_, config_.norm_eps);
     const at::Tensor local = pre_conv_(normed, &past);
-    if (state != nullptr) pre_conv_.Advance(normed, &state->pre_conv);
+    pre_conv_.Advance(normed, state, &BlockState::pre_conv);
     const auto [x, u] = AddRmsNorm(input, local, mix_norm_, config_.norm_eps, Bf16Scope::active());
     return {x, u};
   }
@@ -95,7 +96,7 @@ class MemoryBlock : public Block {
     if (past != nullptr && past->defined()) before = *past;
     const auto qk = QueriesAndKeys(projected, {conv_q_.weight, conv_q_.bias}, {conv_k_.weight, conv_k_.bias},
                                    config_.Slots(), config_.qk_norm, config_.conv_activation, before);
-    if (past != nullptr) conv_q_.Advance(Wide(projected), past);
+    conv_q_.Advance(Wide(projected), state, &BlockState::conv_qk);
     if (config_.rope_period == 0) return qk;
     const int64_t position = state == nullptr ? 0 : state->position;
     const at::Tensor positions = at::arange(position, position + projected.size(1));
@@ -109,7 +110,7 @@ class MemoryBlock : public Block {
     if (memory_.conv_v) {
       at::Tensor* past = state == nullptr ? nullptr : &state->conv_v;
       const at::Tensor mixed = Activate(conv_v_(v, past), config_.conv_activation);
-      conv_v_.Advance(v, past);
+      conv_v_.Advance(v, state, &BlockState::conv_v);
       v = mixed;
     }
     return NormalizeVectors(Heads(v, config_.HeadDim()), config_.v_norm);

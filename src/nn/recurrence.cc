@@ -63,7 +63,7 @@ at::Tensor Recurrence::operator()(const at::Tensor& q, const at::Tensor& k, cons
     const at::Tensor written = memory_.step_scales_values ? v * gates.step.unsqueeze(-1) : v;
     result = RecurWith(memory_, q, k, written, WithShrinkage(gates.gates, q), initial);
   }
-  if (state != nullptr) state->memory = std::get<1>(result).detach();
+  if (state != nullptr) state->memory = state->Left(std::get<1>(result));
   if (std::vector<MemoryInputs>* traces = ProbeScope::active()) {
     const auto tensor = [](const std::optional<at::Tensor>& x) { return x.value_or(at::Tensor()); };
     traces->push_back({k, v, tensor(gate(GateRole::kWrite)), tensor(gate(GateRole::kForget)), tensor(initial),

@@ -129,10 +129,9 @@ at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weight, const at::T
 
 at::Tensor NextPast(const at::Tensor& x, int64_t width, const std::optional<at::Tensor>& past) {
   const int64_t T = x.size(1), keep = width - 1;
-  const at::Tensor now = x.detach();
-  if (T >= keep) return now.narrow(1, T - keep, keep).clone();
-  const at::Tensor before = past.has_value() ? *past : at::zeros({x.size(0), keep, x.size(2)}, now.options());
-  return at::cat({before.narrow(1, T, keep - T), now}, 1);
+  if (T >= keep) return x.narrow(1, T - keep, keep).clone();
+  const at::Tensor before = past.has_value() ? *past : at::zeros({x.size(0), keep, x.size(2)}, x.options());
+  return at::cat({before.narrow(1, T, keep - T), x}, 1);
 }
 
 #define LATTICE_CONV_SCHEMA "Tensor x, Tensor weight, Tensor bias, Tensor? past=None, Tensor? cu_seqlens=None"

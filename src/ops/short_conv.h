@@ -17,7 +17,7 @@ LATTICE_EXPORT at::Tensor CausalConv(const at::Tensor& x, const at::Tensor& weig
                                      const std::optional<at::Tensor>& past = {},
                                      const std::optional<at::Tensor>& cu_seqlens = {});
 
-// The last W-1 inputs after x: what `past` must be for the tokens that follow. Detached.
+// The last W-1 inputs after x: what `past` must be for the tokens that follow. Gradients flow through it.
 LATTICE_EXPORT at::Tensor NextPast(const at::Tensor& x, int64_t width,
                                    const std::optional<at::Tensor>& past = {});
 

@@ -1,4 +1,4 @@
-// Parses the JSON description of a figure and draws it as line charts or rows.
+// Parses the JSON description of a figure and draws it as line charts, rows or spans of time.
 #include "plot/figure_json.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "plot/svg_figure.h"
 #include "plot/svg_parts.h"
 #include "plot/svg_rows.h"
+#include "plot/svg_spans.h"
 
 namespace lattice::plot {
 namespace {
@@ -106,6 +107,22 @@ std::string RowsFigure(const Reader& reader, const json& figure) {
   return SvgRows(reader.Text(figure, "title"), reader.Text(figure, "key"), names, panels);
 }
 
+std::string SpansFigure(const Reader& reader, const json& figure) {
+  std::vector<std::string> rows;
+  for (const json& row : reader.List(figure, "rows")) {
+    Check(row.is_string(), "[plot] ", reader.source(), ": rows has ", row.type_name(),
+          " where a string belongs");
+    rows.push_back(row.get<std::string>());
+  }
+  std::vector<TimeSpan> spans;
+  for (const json& span : reader.List(figure, "spans")) {
+    spans.push_back({io::GetJson<int64_t>(span, "row", reader.source()), reader.Text(span, "name"),
+                     io::GetJson<double>(span, "from", reader.source()),
+                     io::GetJson<double>(span, "to", reader.source())});
+  }
+  return SvgSpans(reader.Text(figure, "title"), reader.Text(figure, "x_label"), rows, spans);
+}
+
 }  // namespace
 
 std::string FigureFromJson(const json& figure, std::string_view source) {
@@ -113,7 +130,8 @@ std::string FigureFromJson(const json& figure, std::string_view source) {
   const auto kind = io::GetJson<std::string>(figure, "kind", source);
   if (kind == "lines") return LinesFigure(reader, figure);
   if (kind == "rows") return RowsFigure(reader, figure);
-  Fail("[plot] ", source, ": kind is \"", kind, "\"; there are lines and rows");
+  if (kind == "spans") return SpansFigure(reader, figure);
+  Fail("[plot] ", source, ": kind is \"", kind, "\"; there are lines, rows and spans");
 }
 
 }  // namespace lattice::plot

@@ -7,8 +7,12 @@
 //   {"kind": "rows", "title": "...", "key": "...", "names": [{"text": "...", "memory": "deltanet"}],
 //    "panels": [{"title": "...", "x_label": "...", "rows": [{"values": [1.2, 1.3], "note": "1.25"}]}]}
 //
+//   {"kind": "spans", "title": "...", "x_label": "seconds", "rows": ["rank 0", "rank 1"],
+//    "spans": [{"row": 0, "name": "forward", "from": 0.1, "to": 0.5}]}
+//
 // "memory" gives a line or a row the colour that the memory has in every figure; otherwise colours are
-// assigned in the order of names. Every member but kind, title and panels is optional.
+// assigned in the order of names. Every member but kind, title, and panels or spans is
+// optional.
 #ifndef LATTICE_PLOT_FIGURE_JSON_H_
 #define LATTICE_PLOT_FIGURE_JSON_H_
 

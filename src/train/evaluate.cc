@@ -19,6 +19,26 @@ double Evaluation::Loss() const { return tokens > 0 ? nats / static_cast<double>
 double Evaluation::Perplexity() const { return std::exp(Loss()); }
 double Evaluation::BitsPerByte() const { return train::BitsPerByte(nats, bytes); }
 
+namespace {
+
+// The losses of tokens [B,T+1] in nats, summed, computed `piece` tokens at a time.
+double Nats(const nn::LanguageModel& model, const at::Tensor& tokens, int64_t piece) {
+  const int64_t length = tokens.size(1) - 1;
+  const bool whole = piece <= 0 || piece >= length;
+  nn::States states;
+  double nats = 0;
+  for (int64_t at = 0; at < length; at += whole ? length : piece) {
+    const int64_t count = whole ? length : std::min(piece, length - at);
+    const at::Tensor hidden =
+        model.Forward(tokens.narrow(1, at, count).contiguous(), whole ? nullptr : &states);
+    const at::Tensor losses = model.TokenLosses(hidden, tokens.narrow(1, at + 1, count).contiguous());
+    nats += losses.to(at::kDouble).sum().item<double>();
+  }
+  return nats;
+}
+
+}  // namespace
+
 Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& store,
                     const data::TokenBytes& token_bytes, const EvaluateOptions& options) {
   Evaluation result;
@@ -39,10 +59,7 @@ Evaluation Evaluate(const nn::LanguageModel& model, const data::TokenStore& stor
       store.Read((first + row) * length, window);
       for (size_t i = 1; i < window.size(); ++i) result.bytes += token_bytes.After(window[i - 1], window[i]);
     }
-    const at::Tensor targets = tokens.slice(1, 1).contiguous();
-    const at::Tensor losses =
-        model.TokenLosses(model.Forward(tokens.slice(1, 0, length).contiguous()), targets);
-    result.nats += losses.to(at::kDouble).sum().item<double>();
+    result.nats += Nats(model, tokens, options.piece);
     result.tokens += count * length;
   }
   return result;

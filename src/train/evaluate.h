@@ -26,6 +26,7 @@ double BitsPerByte(double nats, int64_t bytes);
 struct EvaluateOptions {
   int64_t seq_len = 512;   // length of the windows, which are consecutive and start from the initial state
   int64_t max_tokens = 0;  // from the start of the store; 0: all
+  int64_t piece = 0;       // tokens of a window that are computed at once, which changes no bit; 0: all
   int64_t batch_tokens = 4096;
 };
 

@@ -29,7 +29,8 @@ class Hook : public torch::autograd::PostAccumulateGradHook {
 
 }  // namespace
 
-GradientBuckets::GradientBuckets(const nn::LanguageModel& model, dist::Group& group) : group_(group) {
+GradientBuckets::GradientBuckets(const nn::LanguageModel& model, dist::Group& group, bool partial)
+    : group_(group), partial_(partial) {
   const std::vector<nn::Parameter>& parameters = model.parameters();
   slots_.resize(parameters.size());
   for (size_t i = parameters.size(); i-- > 0;) {
@@ -64,6 +65,7 @@ void GradientBuckets::Put(Slot& slot) {
     value.mutable_grad() = place;
   } else {
     place.zero_();
+    if (partial_) value.mutable_grad() = place;
   }
   slot.ready = true;
   --bucket.missing;

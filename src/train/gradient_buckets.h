@@ -17,8 +17,9 @@ namespace lattice::train {
 // always started in the same order, so that all ranks agree. Used by the thread that trains.
 class GradientBuckets {
  public:
-  // Model and group must outlive the object, which puts a hook on every parameter.
-  GradientBuckets(const nn::LanguageModel& model, dist::Group& group);
+  // Model and group must outlive the object, which puts a hook on every parameter. With `partial` a rank's passes of a step
+  // may miss parameters that another's reach, as the initial state by ranks without the first piece of a sequence.
+  GradientBuckets(const nn::LanguageModel& model, dist::Group& group, bool partial);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
@@ -27,7 +28,7 @@ class GradientBuckets {
   void Arm();
 
   // Waits for the sums, which are the parameters' gradients afterwards. Parameters that no backward pass of
-  // the step has reached stay without a gradient. Throws dist::LostPeer.
+  // the step has reached here stay without a gradient, unless ranks are partial. Throws dist::LostPeer.
   void Finish();
 
   // Seconds that Finish() has waited in all steps: communication that was not hidden.
@@ -56,6 +57,7 @@ class GradientBuckets {
   void Start(Bucket& bucket);
 
   dist::Group& group_;
+  const bool partial_;
   std::vector<Slot> slots_;  // one per parameter
   std::vector<Bucket> buckets_;
   size_t next_ = 0;  // the bucket to start next

@@ -12,6 +12,7 @@
 #include "dist/group.h"
 #include "model/checkpoint.h"
 #include "train/precision.h"
+#include "train/saved_states.h"
 #include "train/schedule.h"
 #include "train/segments.h"
 #include "train/trainer.h"
@@ -34,12 +35,10 @@ void CheckOptions(const model::Config& config) {
         "[config] train.carry_state is for the paper's block only; set model.block = \"paper\"");
 }
 
-int64_t RanksOf(const dist::Group* group) { return group == nullptr ? 1 : group->size(); }
-
 // The smallest choice of any rank, so that all have the same.
-int64_t AgreedMicroBatch(const model::Config& config, dist::Group* group) {
+int64_t AgreedMicroBatch(const model::Config& config, const Layout& layout, dist::Group* group) {
   if (group == nullptr) return ChooseMicroBatch(config);
-  const int64_t own = ChooseMicroBatch(config, group->size(), group->size_on_this_host());
+  const int64_t own = ChooseMicroBatch(config, layout.data_ranks, group->size_on_this_host());
   return -static_cast<int64_t>(group->Max(-static_cast<double>(own)));
 }
 
@@ -55,16 +54,13 @@ data::PreparedData PrepareData(const model::DataConfig& config, const text::Toke
 
 model::Config Resolve(model::Config config, const text::Tokenizer& tokenizer, dist::Group* group) {
   CheckOptions(config);
-  const int64_t rows = config.train.batch_tokens / config.train.seq_len;
-  Check(rows % RanksOf(group) == 0, "[dist] a step has ", rows,
-        " sequences (train.batch_tokens / train.seq_len), which cannot be divided among ", RanksOf(group),
-        " ranks; set train.batch_tokens to a multiple of ", RanksOf(group) * config.train.seq_len);
+  const Layout layout(config, group);
   if (config.model.vocab_size == 0) config.model.vocab_size = tokenizer.vocab_size();
   Check(config.model.vocab_size >= tokenizer.vocab_size(), "[config] model.vocab_size is ",
         config.model.vocab_size, " but the tokenizer has ", tokenizer.vocab_size(),
         " ids; set model.vocab_size=0 to take the tokenizer's");
   config.train.precision = ResolvePrecision(config.train.precision);
-  if (config.train.micro_batch == 0) config.train.micro_batch = AgreedMicroBatch(config, group);
+  if (config.train.micro_batch == 0) config.train.micro_batch = AgreedMicroBatch(config, layout, group);
   return config;
 }
 
@@ -90,17 +86,20 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
       config_(Resolve(config, *tokenizer_, group)),
       data_(PrepareData(config_.data, *tokenizer_, cache, notes, group)),
       token_bytes_(*tokenizer_),
-      rows_(config_.train.batch_tokens / config_.train.seq_len),
-      own_rows_(rows_ / RanksOf(group)),
-      first_row_(group == nullptr ? 0 : group->rank() * own_rows_),
-      batches_(data_.train, BatchesOf(config_, rows_)),
-      prefetch_(batches_, first_row_, own_rows_),
+      layout_(config_, group),
+      batches_(data_.train, BatchesOf(config_, layout_.rows)),
+      prefetch_(batches_, layout_.first_row, layout_.own_rows),
       model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
       objective_(Prepared(std::move(objective), model_)),
       flat_(group == nullptr ? nullptr : std::make_unique<FlatWeights>(model_, *group)),
       optimizer_(model_, config_.train,
                  flat_ ? flat_->shares().PiecesOf(group->rank()) : WholeParameters(model_.parameters())),
-      buckets_(group == nullptr ? nullptr : std::make_unique<GradientBuckets>(model_, *group)) {
+      buckets_(group == nullptr
+                   ? nullptr
+                   : std::make_unique<GradientBuckets>(model_, *group, layout_.sequence_ranks > 1)),
+      pieces_(layout_.sequence_ranks == 1
+                  ? nullptr
+                  : std::make_unique<SequencePieces>(model_, *group, layout_, config_.train.recompute)) {
   Check(group == nullptr || !objective_,
         "[dist] only the next token is learned by several ranks; train with one");
   model_.SetBf16(config_.train.precision == model::Precision::kBf16);
@@ -125,8 +124,7 @@ void Learner::StartFrom(const std::filesystem::path& checkpoint) {
 void Learner::Resume(const std::filesystem::path& checkpoint) {
   const TrainerState saved = ReadTrainerState(checkpoint, group_ == nullptr || group_->root());
   LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_);
-  states_ =
-      SplitStates(states_, rows_, first_row_, own_rows_, std::min(config_.train.micro_batch, own_rows_));
+  states_ = SplitStates(states_, layout_.rows, layout_.first_row, layout_.own_rows, MicroRows());
   const TrainerState own = state_;
   state_ = saved;
   state_.precision = own.precision;
@@ -150,13 +148,15 @@ Shard Learner::OwnShard() const {
   return {.rank = group_->rank(), .ranks = group_->size(), .first_micro = first};
 }
 
-double Learner::Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted,
+double Learner::Backward(const at::Tensor& inputs, const at::Tensor& targets, double share,
                          nn::States* states, bool last) {
-  const double share = static_cast<double>(counted) / static_cast<double>(tokens_per_step());
   if (objective_) return objective_->Backward(model_, inputs, targets, share);
-  const at::Tensor hidden = model_.Forward(inputs, states, config_.train.recompute);
-  const at::Tensor loss = model_.Loss(hidden, targets) * share;
+  const at::Tensor loss = [&] {
+    const dist::Span span(timeline(), "forward");
+    return model_.Loss(model_.Forward(inputs, states, config_.train.recompute), targets) * share;
+  }();
   if (last && buckets_) buckets_->Arm();
+  const dist::Span span(timeline(), "backward");
   loss.backward();
   return loss.item<double>();
 }
@@ -179,26 +179,53 @@ double Learner::Documents(std::span<const int64_t> ids, bool last) {
       std::copy(from + 1, from + 1 + segment.length, targets.mutable_data_ptr<int64_t>() + at);
       counted += segment.length;
     }
-    loss += Backward(inputs, targets, counted, nullptr, last && &group == &groups.back());
+    const double share = static_cast<double>(counted) / static_cast<double>(tokens_per_step());
+    loss += Backward(inputs, targets, share, nullptr, last && &group == &groups.back());
   }
   return loss;
 }
 
-double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids, bool last) {
-  const int64_t length = config_.train.seq_len;
+PieceTokens Learner::Tokens(std::span<const int64_t> ids, int64_t piece) {
+  const int64_t length = config_.train.seq_len, part = layout_.piece;
   const int64_t count = static_cast<int64_t>(ids.size()) / (length + 1);
-  at::Tensor tokens = at::empty({count, length + 1}, at::kLong);
-  std::copy(ids.begin(), ids.end(), tokens.mutable_data_ptr<int64_t>());
-  const at::Tensor targets = tokens.slice(1, 1).contiguous();
-  for (size_t i = 1; i < ids.size(); ++i) {
-    const bool row_begins = i % (static_cast<size_t>(length) + 1) == 0;
-    if (!row_begins) step_bytes_ += token_bytes_.After(ids[i - 1], ids[i]);
+  PieceTokens tokens = {at::empty({count, part}, at::kLong), at::empty({count, part}, at::kLong)};
+  for (int64_t row = 0; row < count; ++row) {
+    const int64_t* from = ids.data() + row * (length + 1) + piece * part;
+    std::copy(from, from + part, tokens.inputs.mutable_data_ptr<int64_t>() + row * part);
+    std::copy(from + 1, from + 1 + part, tokens.targets.mutable_data_ptr<int64_t>() + row * part);
+    for (int64_t i = 0; i < part; ++i) step_bytes_ += token_bytes_.After(from[i], from[i + 1]);
   }
+  tokens.share = static_cast<double>(count * part) / static_cast<double>(tokens_per_step());
+  return tokens;
+}
 
+double Learner::MicroBatch(int64_t index, std::span<const int64_t> ids, bool last) {
+  const PieceTokens tokens = Tokens(ids, 0);
   if (config_.data.reset_state) return Documents(ids, last);
   nn::States* states = nullptr;
   if (config_.train.carry_state) states = &states_[static_cast<size_t>(index)];
-  return Backward(tokens.slice(1, 0, length).contiguous(), targets, count * length, states, last);
+  return Backward(tokens.inputs, tokens.targets, tokens.share, states, last);
+}
+
+int64_t Learner::MicroRows() const { return std::min(config_.train.micro_batch, layout_.own_rows); }
+
+double Learner::AllMicroBatches(std::span<const int64_t> tokens) {
+  const int64_t micro = MicroRows(), micros = (layout_.own_rows + micro - 1) / micro;
+  const auto width = static_cast<size_t>(config_.train.seq_len) + 1;
+  const auto rows = [&](int64_t index) {
+    const int64_t first = index * micro, count = std::min(micro, layout_.own_rows - first);
+    return tokens.subspan(static_cast<size_t>(first) * width, static_cast<size_t>(count) * width);
+  };
+  states_.resize(config_.train.carry_state ? static_cast<size_t>(micros) : 0);
+  if (pieces_) {
+    return pieces_->Step(
+        micros, [&](int64_t index, int64_t piece) { return Tokens(rows(index), piece); },
+        [&] { buckets_->Arm(); });
+  }
+  double loss = 0;
+  for (int64_t index = 0; index < micros; ++index)
+    loss += MicroBatch(index, rows(index), index + 1 == micros);
+  return loss;
 }
 
 void Learner::DecideSkip(StepResult& result) const {
@@ -219,27 +246,33 @@ void Learner::DecideSkip(StepResult& result) const {
 
 void Learner::SumOverRanks(StepResult& result) {
   if (group_ == nullptr) return;
-  buckets_->Finish();
+  {
+    const dist::Span span(timeline(), "wait for sums");
+    buckets_->Finish();
+  }
   const std::vector<double> sums = group_->Sum({result.loss, static_cast<double>(step_bytes_)});
   result.loss = sums[0];
   step_bytes_ = static_cast<int64_t>(sums[1]);
 }
 
+void Learner::Update(const StepResult& result) {
+  {
+    const dist::Span span(timeline(), "update");
+    optimizer_.Step(result.lr, result.grad_norm);
+  }
+  if (!flat_) return;
+  const dist::Span span(timeline(), "gather weights");
+  flat_->Gather();
+}
+
+dist::Timeline* Learner::timeline() const { return group_ == nullptr ? nullptr : group_->timeline(); }
+
 StepResult Learner::Step() {
   const int64_t batch = state_.step + state_.data_offset;
   if (config_.train.carry_state && batches_.StartsAnew(batch)) states_.clear();
-  const int64_t micro = std::min(config_.train.micro_batch, own_rows_);
-  states_.resize(config_.train.carry_state ? static_cast<size_t>((own_rows_ + micro - 1) / micro) : 0);
   StepResult result;
   step_bytes_ = 0;
-  const std::vector<int64_t> tokens = prefetch_.Take(batch);
-  const auto width = static_cast<size_t>(config_.train.seq_len) + 1;
-  for (int64_t first = 0; first < own_rows_; first += micro) {
-    const auto count = static_cast<size_t>(std::min(micro, own_rows_ - first));
-    result.loss += MicroBatch(first / micro,
-                              std::span(tokens).subspan(static_cast<size_t>(first) * width, count * width),
-                              first + micro >= own_rows_);
-  }
+  result.loss = AllMicroBatches(prefetch_.Take(batch));
   SumOverRanks(result);
   if (!objective_)
     result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
@@ -247,8 +280,7 @@ StepResult Learner::Step() {
   result.grad_norm = optimizer_.GradientNorm();
   DecideSkip(result);
   if (result.skipped.empty()) {
-    optimizer_.Step(result.lr, result.grad_norm);
-    if (flat_) flat_->Gather();
+    Update(result);
     state_.skipped_in_a_row = 0;
     state_.losses.Observe(result.loss);
   } else {
@@ -269,6 +301,7 @@ Evaluation Learner::Validate() const {
       model_, *data_.valid, token_bytes_,
       {.seq_len = config_.train.seq_len,
        .max_tokens = config_.train.eval_tokens,
+       .piece = layout_.piece,
        .batch_tokens = std::max(config_.train.seq_len, config_.train.micro_batch * config_.train.seq_len)});
 }
 

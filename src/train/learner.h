@@ -20,9 +20,11 @@
 #include "train/evaluate.h"
 #include "train/flat_weights.h"
 #include "train/gradient_buckets.h"
+#include "train/layout.h"
 #include "train/memory_figures.h"
 #include "train/objective.h"
 #include "train/optimizer.h"
+#include "train/sequence_pieces.h"
 
 namespace lattice::train {
 
@@ -49,9 +51,9 @@ class Learner {
   const data::PreparedData& data() const { return data_; }
   const TrainerState& state() const { return state_; }
   TrainerState& state() { return state_; }
-  int64_t tokens_per_step() const { return rows_ * config_.train.seq_len; }
+  int64_t tokens_per_step() const { return layout_.rows * config_.train.seq_len; }
   int64_t epoch_windows() const { return batches_.epoch_windows(); }
-  int64_t rows() const { return rows_; }
+  const Layout& layout() const { return layout_; }
 
   // Lets the objective, if there is one, set the weights that a new run starts from.
   void Start();
@@ -80,7 +82,9 @@ class Learner {
 
   // Bytes of the moments that this rank holds, and the seconds that its steps have waited for sums over ranks.
   int64_t MomentBytes() const { return optimizer_.MomentBytes(); }
-  double CommunicationWait() const { return buckets_ ? buckets_->waited() : 0; }
+  double CommunicationWait() const {
+    return (buckets_ ? buckets_->waited() : 0) + (pieces_ ? pieces_->waited() : 0);
+  }
 
   // Seconds that steps have spent waiting for data.
   double DataWait() const { return prefetch_.waited(); }
@@ -88,16 +92,25 @@ class Learner {
   nn::LanguageModel& model() { return model_; }
 
  private:
+  // Rows of a micro-batch; the last of a step may have fewer.
+  int64_t MicroRows() const;
+  // Inputs and targets of one piece (the only one, unless ranks share sequences) of rows as Batches::Read writes them;
+  // counts the bytes of the targets.
+  PieceTokens Tokens(std::span<const int64_t> ids, int64_t piece);
+  // Forward and backward of a step's micro-batches. Returns this rank's part of the loss.
+  double AllMicroBatches(std::span<const int64_t> tokens);
   // Forward and backward of one micro-batch. Returns its loss, weighted by its fraction of the step's tokens.
   // Ranks exchange gradients in the last backward pass of a step.
   double MicroBatch(int64_t index, std::span<const int64_t> tokens, bool last);
   // The same with every document starting from the initial state.
   double Documents(std::span<const int64_t> tokens, bool last);
-  double Backward(const at::Tensor& inputs, const at::Tensor& targets, int64_t counted, nn::States* states,
+  double Backward(const at::Tensor& inputs, const at::Tensor& targets, double share, nn::States* states,
                   bool last);
   // Adds up what the ranks have computed of a step.
   void SumOverRanks(StepResult& result);
   Shard OwnShard() const;
+  void Update(const StepResult& result);
+  dist::Timeline* timeline() const;
   // Sets result.skipped when the update must not be applied.
   void DecideSkip(StepResult& result) const;
 
@@ -106,8 +119,7 @@ class Learner {
   model::Config config_;
   data::PreparedData data_;
   data::TokenBytes token_bytes_;
-  int64_t rows_;  // of a step, over all ranks; this one computes own_rows_ of them, from first_row_ on
-  int64_t own_rows_, first_row_;
+  const Layout layout_;
   data::Batches batches_;
   data::Prefetch prefetch_;
   nn::LanguageModel model_;
@@ -115,6 +127,7 @@ class Learner {
   std::unique_ptr<FlatWeights> flat_;  // with a group; before the optimizer, which refers to the parameters
   AdamW optimizer_;
   std::unique_ptr<GradientBuckets> buckets_;  // with a group
+  std::unique_ptr<SequencePieces> pieces_;    // when ranks share sequences
   std::vector<nn::States> states_;            // per micro-batch, when states are carried
   TrainerState state_;
   int64_t step_bytes_ = 0;  // bytes of text of the current step's targets

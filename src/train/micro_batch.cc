@@ -37,8 +37,14 @@ int64_t ChooseMicroBatch(const model::Config& config, int64_t ranks, int64_t on_
   // Weights, gradients and the two moments of AdamW.
   const int64_t fixed = model::CountParameters(config.model).total * 4 * int64_t{sizeof(float)};
   const int64_t room = std::max<int64_t>(0, FreeMemory() / 2 / on_this_host - fixed);
-  const int64_t tokens = std::min(kMostTokens, room / ActivationBytes(config.model));
-  int64_t micro = std::clamp<int64_t>(tokens / config.train.seq_len, 1, rows);
+  // Of a shared sequence a rank has one piece at a time, and up to one for every rank that waits for its gradients.
+  const int64_t shared = config.train.sequence_ranks;
+  const int64_t piece = config.train.seq_len / shared;
+  const int64_t held = config.train.recompute ? 1 : shared;
+  const int64_t tokens = std::min(kMostTokens, room / ActivationBytes(config.model) / held);
+  // Without a micro-batch for every rank that shares them, some would be idle.
+  const int64_t most = std::max<int64_t>(1, rows / shared);
+  int64_t micro = std::clamp<int64_t>(tokens / piece, 1, most);
   while (rows % micro != 0) --micro;
   return micro;
 }

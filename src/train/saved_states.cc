@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -12,15 +11,6 @@
 
 namespace lattice::train {
 namespace {
-
-constexpr std::array<std::pair<const char*, at::Tensor nn::BlockState::*>, 6> kMembers = {{
-    {"pre_conv", &nn::BlockState::pre_conv},
-    {"conv_qk", &nn::BlockState::conv_qk},
-    {"conv_v", &nn::BlockState::conv_v},
-    {"memory", &nn::BlockState::memory},
-    {"keys", &nn::BlockState::keys},
-    {"values", &nn::BlockState::values},
-}};
 
 std::string BlockName(size_t micro, size_t block) { return StrCat("micro.", micro, ".blocks.", block, "."); }
 
@@ -30,7 +20,7 @@ NamedTensors StateTensors(const std::vector<nn::States>& states, int64_t first) 
   NamedTensors tensors;
   for (size_t micro = 0; micro < states.size(); ++micro) {
     for (size_t block = 0; block < states[micro].size(); ++block) {
-      for (const auto& [name, member] : kMembers) {
+      for (const auto& [name, member] : nn::kStateTensors) {
         const at::Tensor& tensor = states[micro][block].*member;
         if (tensor.defined()) tensors[BlockName(static_cast<size_t>(first) + micro, block) + name] = tensor;
       }
@@ -49,7 +39,7 @@ std::vector<nn::States> LoadStates(const std::vector<std::filesystem::path>& fil
     for (size_t block = 0;; ++block) {
       nn::BlockState state;
       const size_t before = taken;
-      for (const auto& [name, member] : kMembers) {
+      for (const auto& [name, member] : nn::kStateTensors) {
         const auto found = tensors.find(BlockName(micro, block) + name);
         if (found == tensors.end()) continue;
         state.*member = found->second;
@@ -71,7 +61,7 @@ std::vector<nn::States> SplitStates(const std::vector<nn::States>& states, int64
   std::vector<nn::States> parts(states.empty() ? 0 : static_cast<size_t>((count + micro - 1) / micro));
   for (nn::States& part : parts) part.resize(states.front().size());
   for (size_t block = 0; !states.empty() && block < states.front().size(); ++block) {
-    for (const auto& [name, member] : kMembers) {
+    for (const auto& [name, member] : nn::kStateTensors) {
       std::vector<at::Tensor> all;
       for (const nn::States& one : states) {
         if ((one.at(block).*member).defined()) all.push_back(one.at(block).*member);

@@ -99,6 +99,7 @@ class Run {
     result_.stopped = learner_.state().step < steps;
     if (!result_.stopped && !validated_) Validate();
     learner_.state().elapsed = Elapsed();
+    if (group() != nullptr) group()->WriteTimeline(request_.run);
     saving_.Finish(learner_);
     Conclude();
     return result_;
@@ -182,17 +183,16 @@ class Run {
           "warning     no text is held out, so nothing will show whether the model only learns by heart; "
           "name one with --valid");
     }
-    const double epochs = static_cast<double>(config.train.steps * learner_.rows()) /
+    const double epochs = static_cast<double>(config.train.steps * learner_.layout().rows) /
                           static_cast<double>(learner_.epoch_windows());
     progress_.Line(StrCat("training    ", config.train.steps, " steps of ",
-                          Grouped(learner_.tokens_per_step()), " tokens (", learner_.rows(), " x ",
+                          Grouped(learner_.tokens_per_step()), " tokens (", learner_.layout().rows, " x ",
                           config.train.seq_len, ", ", config.train.micro_batch, " at once), ",
                           Fixed(epochs, 2), " epochs"));
     progress_.Line(StrCat("machine     ", state().precision, ", ", state().threads, " threads"));
     if (group() != nullptr) {
-      progress_.Line(StrCat("ranks       ", group()->size(), ", each with ",
-                            learner_.rows() / group()->size(), " sequences of a step and ",
-                            Grouped(learner_.MomentBytes()), " bytes of AdamW's moments"));
+      progress_.Line(StrCat("ranks       ", group()->size(), ", each with ", learner_.layout().Text(),
+                            " of a step and ", Grouped(learner_.MomentBytes()), " bytes of AdamW's moments"));
     }
     progress_.Line(StrCat("run         ", request_.run.string(),
                           state().step > 0 ? StrCat(", from step ", state().step) : ""));

@@ -79,8 +79,8 @@ TrainResult Train(const TrainRequest& request);
 double MeasureStep(const TrainRequest& request, int64_t steps);
 
 // The micro-batch size, in sequences, for train.micro_batch = 0: at most 8192 tokens, a divisor of the
-// sequences of a step, and saved activations within half of the free memory. Of `ranks` that share a step,
-// `on_this_host` share the memory.
+// sequences of a step, and saved activations within half of the free memory. A step is divided among `ranks` (groups of
+// ranks, where those of one share sequences: train.sequence_ranks), and `on_this_host` processes share the memory.
 int64_t ChooseMicroBatch(const model::Config& config, int64_t ranks = 1, int64_t on_this_host = 1);
 
 }  // namespace lattice::train
