@@ -81,10 +81,14 @@ std::shared_ptr<Objective> Prepared(std::shared_ptr<Objective> objective, const 
   return objective;
 }
 
+std::unique_ptr<LowRank> MakeLowRank(const nn::LanguageModel& model, int64_t rank, int64_t seed) {
+  return rank == 0 ? nullptr : std::make_unique<LowRank>(model, rank, static_cast<uint64_t>(seed));
+}
+
 }  // namespace
 
 Learner::Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
-                 dist::Group* group, std::shared_ptr<Objective> objective)
+                 dist::Group* group, std::shared_ptr<Objective> objective, int64_t rank)
     : group_(group),
       tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
       config_(Resolve(config, *tokenizer_, group)),
@@ -98,11 +102,15 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
       model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
       objective_(Prepared(std::move(objective), model_)),
       flat_(group == nullptr ? nullptr : std::make_unique<FlatWeights>(model_, *group)),
-      optimizer_(model_, config_.train,
-                 flat_ ? flat_->shares().PiecesOf(group->rank()) : WholeParameters(model_.parameters())),
+      low_rank_(MakeLowRank(model_, rank, config_.train.seed)),
+      optimizer_(low_rank_ ? low_rank_->parameters() : model_.parameters(), config_.train,
+                 flat_ ? flat_->shares().PiecesOf(group->rank())
+                       : WholeParameters(low_rank_ ? low_rank_->parameters() : model_.parameters())),
       buckets_(group == nullptr ? nullptr : std::make_unique<GradientBuckets>(model_, *group)) {
   Check(group == nullptr || !objective_,
         "[dist] only the next token is learned by several ranks; train with one");
+  Check(group == nullptr || !low_rank_,
+        "[dist] several ranks learn whole matrices only; train with one, or without --rank");
   model_.SetBf16(config_.train.precision == model::Precision::kBf16);
   state_.precision = config_.train.precision == model::Precision::kBf16 ? "bf16" : "fp32";
   state_.threads = at::get_num_threads();
@@ -113,6 +121,7 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
 
 void Learner::Start() {
   if (objective_) objective_->Start(model_);
+  if (low_rank_) low_rank_->Begin();
 }
 
 void Learner::StartFrom(const std::filesystem::path& checkpoint) {
@@ -120,11 +129,12 @@ void Learner::StartFrom(const std::filesystem::path& checkpoint) {
     model::VerifyChecksum(checkpoint / file);
   CheckSameModel(checkpoint, model_.config());
   model_.LoadWeights(checkpoint / model::kWeightsFile);
+  if (low_rank_) low_rank_->Begin();
 }
 
 void Learner::Resume(const std::filesystem::path& checkpoint) {
   const TrainerState saved = ReadTrainerState(checkpoint, group_ == nullptr || group_->root());
-  LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_);
+  LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_, low_rank_.get());
   states_ =
       SplitStates(states_, rows_, first_row_, own_rows_, std::min(config_.train.micro_batch, own_rows_));
   const TrainerState own = state_;
@@ -241,6 +251,7 @@ StepResult Learner::Step() {
                               first + micro >= own_rows_);
   }
   SumOverRanks(result);
+  if (low_rank_) low_rank_->TakeGradients();
   if (!objective_)
     result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
   result.lr = LearningRate(config_.train, state_.step);
@@ -248,6 +259,7 @@ StepResult Learner::Step() {
   DecideSkip(result);
   if (result.skipped.empty()) {
     optimizer_.Step(result.lr, result.grad_norm);
+    if (low_rank_) low_rank_->Apply();
     if (flat_) flat_->Gather();
     state_.skipped_in_a_row = 0;
     state_.losses.Observe(result.loss);
