@@ -164,6 +164,15 @@ class Conversion {
     return outcome_ == Outcome::kDone;
   }
 
+  // The output gets its name when it is complete: one that was stopped is made again.
+  bool Evaluate(const std::string& what, Command command) {
+    const fs::path complete = command.output;
+    command.output += ".part";
+    if (!Do(what, command)) return false;
+    io::Rename(command.output, complete);
+    return true;
+  }
+
   bool MakeStages() {
     if (!Measure(kTeacher, options_.teacher, plan_.texts.front())) return false;
     size_t most = 0;
@@ -185,7 +194,8 @@ class Conversion {
   bool Measure(const std::string& name, const fs::path& model, const ConversionText& text) {
     const fs::path file = EvaluationFile(options_, name, text.name);
     if (fs::exists(file)) return true;
-    return Do(StrCat(name, ": perplexity on ", text.name), PerplexityCommand(options_, model, text, file));
+    return Evaluate(StrCat(name, ": perplexity on ", text.name),
+                    PerplexityCommand(options_, model, text, file));
   }
 
   // The other texts, for the teacher and the last stage of the students that are measured there.
@@ -206,7 +216,7 @@ class Conversion {
     if (options_.tasks.empty()) return true;
     const auto run = [&](const std::string& name, const fs::path& model) {
       const fs::path file = EvaluationFile(options_, name, kTasks);
-      return fs::exists(file) || Do(name + ": tasks", TasksCommand(plan_, options_, model, file));
+      return fs::exists(file) || Evaluate(name + ": tasks", TasksCommand(plan_, options_, model, file));
     };
     if (!run(kTeacher, options_.teacher)) return false;
     for (const ConversionStudent& student : plan_.students) {
