@@ -7,13 +7,10 @@
 
 #include <cmath>
 
+#include "nn/testing.h"
+
 namespace lattice::nn {
 namespace {
-
-at::Tensor Draw(at::IntArrayRef shape, double seed) {
-  const int64_t n = c10::multiply_integers(shape);
-  return ((at::arange(n, at::kDouble) * 0.7391 + seed).sin() * 91.7).sin().view(shape).requires_grad_();
-}
 
 // Softmax over everything, with what a query does not see left out.
 at::Tensor Plain(const Window& window, const at::Tensor& q, const at::Tensor& query,
@@ -35,13 +32,14 @@ TEST(Window, AttendsInBlocksAsOverEverything) {
         const at::Tensor query = at::arange(first, first + length, at::kLong);
         const at::Tensor positions = at::cat({window.Cached(first), query});
         const int64_t count = positions.size(0);
-        const at::Tensor q = Draw({2, length, 4, 6}, 1), k = Draw({2, count, 2, 6}, 2),
-                         v = Draw({2, count, 2, 6}, 3);
+        const at::Tensor q = Draw({2, length, 4, 6}, 1).requires_grad_(),
+                         k = Draw({2, count, 2, 6}, 2).requires_grad_(),
+                         v = Draw({2, count, 2, 6}, 3).requires_grad_();
         const Window::Held held = {positions, k, v};
         const at::Tensor ours = window.Attend(q, query, held), plain = Plain(window, q, query, held);
         EXPECT_LT((ours - plain).abs().max().item<double>(), 1e-12) << size << " " << first << " " << length;
         const auto gradients = [&](const at::Tensor& y) {
-          return torch::autograd::grad({(y * Draw(y.sizes(), 4).detach()).sum()}, {q, k, v});
+          return torch::autograd::grad({(y * Draw(y.sizes(), 4)).sum()}, {q, k, v});
         };
         const auto got = gradients(ours), wanted = gradients(plain);
         for (size_t i = 0; i < got.size(); ++i)
