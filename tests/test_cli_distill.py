@@ -121,26 +121,90 @@ def test_the_commands_of_the_page_run(place):
         cli_program.ok(*words, *quick)
 
 
-def test_reproduce_makes_every_student_and_draws_what_they_reached(place):
-    data, out = place / "corpus", place / "reproduced"
+def test_a_cache_changes_no_bit(place):
+    for out, more in (("plain", []), ("first", ["--cache", place / "layers"]), ("second", ["--cache", place / "layers"])):
+        distill(place, f"cached/{out}", *more, *short())
+    kept = list((place / "layers").iterdir())
+    assert len(kept) == 6  # steps; a micro-batch is a file
+    weights = [(place / "cached" / out / "imitate/checkpoints/latest/model.safetensors").read_bytes() for out in ("plain", "first", "second")]
+    assert weights[0] == weights[1] == weights[2]
+    distill(place, "cached/bound", "--cache", place / "bounded", "--cache-gib", 1e-9, *short())
+    assert not list((place / "bounded").iterdir())
+
+
+def test_low_rank_updates_learn_and_go_on(place):
+    distill(place, "low", *short())
+    distill(place, "low", "--stage", "match", "--rank", 4, *short("train.lr=0.01"))
+    rows = [row for row in cli_program.metrics(place / "low/match") if "loss" in row]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    distill(place, "low", "--stage", "tune", "--rank", 4, *short())
+    latest = place / "low/match/checkpoints/latest"
+    shapes = safetensors_shapes(latest / "optimizer.safetensors")
+    assert shapes["blocks.0.mixer.q.weight.low_rank_a"] == [4, 32] and "exp_avg.blocks.0.mixer.q.weight" not in shapes
+    assert not any("low_rank" in name for name in safetensors_shapes(latest / "model.safetensors"))
+    result = distill(place, "low", "--stage", "match", "--rank", 3, *short("train.steps=9"), run=cli_program.run)
+    assert result.returncode != 0 and "began with" in result.stderr
+
+
+def safetensors_shapes(file):
+    with open(file, "rb") as content:
+        header = json.loads(content.read(int.from_bytes(content.read(8), "little")))
+    return {name: value["shape"] for name, value in header.items() if name != "__metadata__"}
+
+
+@pytest.fixture(scope="module")
+def corpus(place):
+    data = place / "corpus"
     data.mkdir()
     for name in ("train.txt", "valid.txt"):
         (data / name).write_bytes(TEXT)
-    command = ["reproduce", "conversion", "--teacher", place / "runs/teacher", "--data", data, "--out", out]
-    settings = cli_program.settings("train.steps=2", "train.seq_len=64", "train.batch_tokens=128", "train.eval_every=1", "train.eval_tokens=512",
-                                    "train.save_every=1", "train.log_every=1", "model.window=8", "model.sinks=2")
-    assert "hybrid" in cli_program.ok(*command, "--dry-run") and not out.exists()
-    cli_program.ok(*command, *settings)
-    results = json.loads((out / "conversion/results.json").read_text())
-    assert len(results["students"]) == 6 and [row["context"] for row in results["teacher"]] == [512, 2048]
-    for student in results["students"]:
-        assert student["evaluation"][0]["perplexity"] > 1 and len(student["stages"][0]["validations"]) == 2
-    table, figure = ((out / "conversion" / name).read_text() for name in ("table.md", "figure.svg"))
-    assert all(f"| {student['name']} |" in table for student in results["students"])
-    again = cli_program.run(*command, *settings)
-    assert again.returncode == 0 and json.loads((out / "conversion/results.json").read_text()) == results
-    (out / "conversion/table.md").unlink()
-    cli_program.ok("reproduce", "conversion", "--redraw", "--out", out)
-    assert (out / "conversion/table.md").read_text() == table and (out / "conversion/figure.svg").read_text() == figure
-    refused = cli_program.run("reproduce", "conversion", "--out", out)
+    return data
+
+
+TINY = cli_program.settings("train.steps=2", "train.seq_len=64", "train.batch_tokens=128", "train.micro_batch=2", "train.eval_every=1",
+                            "train.eval_tokens=512", "train.save_every=1", "train.log_every=1", "model.window=8", "model.sinks=2")
+
+
+def redrawn(name, out):
+    """Table and figure come from results.json alone."""
+    drawn = {file: (out / name / file).read_text() for file in ("table.md", "figure.svg")}
+    (out / name / "table.md").unlink()
+    cli_program.ok("reproduce", name, "--redraw", "--out", out)
+    assert {file: (out / name / file).read_text() for file in drawn} == drawn
+    refused = cli_program.run("reproduce", name, "--out", out)
     assert refused.returncode == 2 and "--teacher" in refused.stderr
+    return drawn["table.md"]
+
+
+def test_reproduce_makes_every_student_and_draws_what_they_reached(place, corpus):
+    out = place / "reproduced"
+    command = ["reproduce", "conversion", "--teacher", place / "runs/teacher", "--data", corpus, "--out", out]
+    assert "hybrid" in cli_program.ok(*command, "--dry-run") and not out.exists()
+    cli_program.ok(*command, *TINY)
+    results = json.loads((out / "conversion/results.json").read_text())
+    plan = json.loads((cli_program.ROOT / "configs/conversion.json").read_text())
+    assert len(results["students"]) == len(plan["students"])
+    assert [row["context"] for row in results["teacher"]["texts"]] == [row["context"] for row in plan["texts"]]
+    for student in results["students"]:
+        for stage in student["stages"]:
+            assert stage["texts"][0]["perplexity"] > 1 and len(stage["validations"]) >= 1
+    again = cli_program.run(*command, *TINY)
+    assert again.returncode == 0 and json.loads((out / "conversion/results.json").read_text()) == results
+    table = redrawn("conversion", out)
+    assert all(f"| {student['name']} |" in table for student in results["students"])
+
+
+def test_reproduce_lets_every_memory_imitate_single_layers(place, corpus):
+    out = place / "imitated"
+    command = ["reproduce", "imitation", "--teacher", place / "runs/teacher", "--data", corpus, "--out", out]
+    assert "Lattice-Dec: 3 runs" in cli_program.ok(*command, "--dry-run") and not out.exists()
+    cli_program.ok(*command, *TINY)
+    results = json.loads((out / "imitation/results.json").read_text())
+    plan = json.loads((cli_program.ROOT / "configs/imitation.json").read_text())
+    assert results["layers"] == [1]  # the last, where the teacher has fewer than the plan
+    assert [memory["mixer"] for memory in results["memories"]] == [memory["mixer"] for memory in plan["memories"]]
+    for memory in results["memories"]:
+        assert [run["seed"] for run in memory["runs"]] == plan["seeds"]
+        assert all(0 < error < 10 for run in memory["runs"] for _, error in run["curve"])
+    table = redrawn("imitation", out)
+    assert all(f"| {memory['name']} |" in table for memory in results["memories"])

@@ -33,7 +33,10 @@ struct DistillFlags {
   std::string teacher, student, data, valid, out;
   std::string stage = "imitate", learns = "mixers", from;
   std::vector<std::string> overrides;
+  std::string cache;
+  double cache_gib = 16;
   double hidden = 0;
+  int64_t rank = 0;
   int threads = 0;
 };
 
@@ -84,6 +87,10 @@ fs::path StartOf(const DistillFlags& flags, Stage stage) {
                           " has none; run --stage imitate or match before, or name one with --from"));
 }
 
+distill::LayerCache CacheOf(const DistillFlags& flags) {
+  return {flags.cache, static_cast<int64_t>(flags.cache_gib * (int64_t{1} << 30))};
+}
+
 int Distill(const DistillFlags& flags) {
   const auto stage = kStages.find(flags.stage);
   if (stage == kStages.end())
@@ -99,11 +106,13 @@ int Distill(const DistillFlags& flags) {
   request.checkpoints = runs::ResumeCandidates(request.run);
   request.complete_is_fine = true;
   request.threads = flags.threads;
+  request.low_rank = flags.rank;
   request.resume_command = "the same command";
   if (stage->second != Stage::kTune) {
     const distill::Teacher model = distill::LoadTeacher(teacher);
     if (stage->second == Stage::kImitate) {
-      request.objective = std::make_shared<distill::Imitation>(model, learns->second);
+      request.objective = std::make_shared<distill::Imitation>(
+          distill::TeacherLayers(model, teacher, CacheOf(flags)), learns->second);
     } else {
       request.objective = std::make_shared<distill::Matching>(model, learns->second, flags.hidden);
     }
@@ -143,8 +152,21 @@ void AddDistill(CLI::App& app, Chosen& chosen) {
       "embedding and the head");
   command->add_option("--from", flags->from, "start from this run or checkpoint instead of the stage before");
   command
+      ->add_option("--rank", flags->rank,
+                   "projections learn as W0 + B A with factors of this rank; the sum is saved")
+      ->check(CLI::Range(1, 65536));
+  command
       ->add_option("--hidden", flags->hidden,
                    "match: weight of the distance of hidden states beside that of predictions")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option(
+      "--cache", flags->cache,
+      "imitate: directory that keeps what the teacher computes, for other students of the same "
+      "text; 135 KiB a token of a model with 30 layers of width 576");
+  command
+      ->add_option("--cache-gib", flags->cache_gib,
+                   "bound of that directory; what is beyond is computed each time")
+      ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--set", flags->overrides,
                       "section.key=value, overrides the configuration; may be repeated");

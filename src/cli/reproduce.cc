@@ -15,6 +15,7 @@
 #include "io/json.h"
 #include "reproduce/conversion.h"
 #include "reproduce/estimate.h"
+#include "reproduce/imitation.h"
 #include "reproduce/results.h"
 #include "reproduce/runner.h"
 #include "reproduce/selection.h"
@@ -29,7 +30,6 @@ namespace fs = std::filesystem;
 using reproduce::Experiment;
 
 constexpr const char* kExperiments = "configs/reproduce";
-constexpr const char* kConversion = "conversion";
 
 struct ReproduceFlags {
   std::vector<std::string> what;
@@ -185,49 +185,86 @@ int Redraw(const std::vector<Experiment>& experiments, const reproduce::PaperTab
   return 0;
 }
 
-// The conversion of a Transformer: it has a teacher and stages instead of a scale and seeds.
-int ReproduceConversion(const ReproduceFlags& options) {
+// Experiments with a teacher instead of a scale: the conversion of a Transformer, and the imitation of its layers.
+struct TeacherExperiment {
+  const char* name;
+  void (*draw)(const fs::path& directory);
+  void (*print)();
+  reproduce::Outcome (*make)(const reproduce::DistillOptions& what, const reproduce::RunnerOptions& how);
+  void (*write)(const reproduce::DistillOptions& what, const std::string& command);
+};
+
+reproduce::ConversionPlan Conversion() {
+  return reproduce::ReadConversionPlan(FindInTree("configs/conversion.json"));
+}
+reproduce::ImitationPlan Imitation() {
+  return reproduce::ReadImitationPlan(FindInTree("configs/imitation.json"));
+}
+
+void PrintConversion() {
+  for (const reproduce::ConversionStudent& student : Conversion().students) {
+    std::cout << student.name << ":";
+    for (const std::string& stage : student.stages) std::cout << " " << stage;
+    std::cout << "\n";
+  }
+}
+
+void PrintImitation() {
+  const reproduce::ImitationPlan plan = Imitation();
+  for (const auto& memory : plan.memories) std::cout << memory.name << ": " << plan.seeds.size() << " runs\n";
+}
+
+const TeacherExperiment kTeacherExperiments[] = {
+    {"conversion", reproduce::DrawConversion, PrintConversion,
+     [](const auto& what, const auto& how) { return reproduce::MakeConversion(Conversion(), what, how); },
+     [](const auto& what, const auto& command) { reproduce::WriteConversion(Conversion(), what, command); }},
+    {"imitation", reproduce::DrawImitation, PrintImitation,
+     [](const auto& what, const auto& how) { return reproduce::MakeImitation(Imitation(), what, how); },
+     [](const auto& what, const auto& command) { reproduce::WriteImitation(Imitation(), what, command); }}};
+
+int ReproduceWithTeacher(const TeacherExperiment& experiment, const ReproduceFlags& options) {
   if (options.redraw) {
-    reproduce::DrawConversion(fs::path(options.out) / kConversion);
+    experiment.draw(fs::path(options.out) / experiment.name);
     return 0;
   }
   if (options.teacher.empty() || options.data.empty())
-    throw UsageError(
-        "reproduce conversion needs --teacher MODEL, an imported Transformer, and --data DIR with train.txt "
-        "and valid.txt");
-  const reproduce::ConversionPlan plan = reproduce::ReadConversionPlan(FindInTree("configs/conversion.json"));
-  const reproduce::ConversionOptions what = {fs::absolute(options.teacher), fs::absolute(options.data),
-                                             fs::absolute(options.out), options.overrides,
-                                             std::max(1, options.jobs)};
+    throw UsageError(StrCat(
+        "reproduce ", experiment.name,
+        " needs --teacher MODEL, an imported Transformer, and --data DIR with edu_train.txt, edu_valid.txt, "
+        "books_train.txt and books_valid.txt, or with train.txt and valid.txt"));
   if (options.dry_run) {
-    for (const reproduce::ConversionStudent& student : plan.students) {
-      std::cout << student.name << ":";
-      for (const std::string& stage : student.stages) std::cout << " " << stage;
-      std::cout << "\n";
-    }
+    experiment.print();
     return 0;
   }
+  const fs::path tasks = options.tasks.empty() ? fs::path() : fs::absolute(options.tasks);
+  const reproduce::DistillOptions what = {fs::absolute(options.teacher),
+                                          fs::absolute(options.data),
+                                          fs::absolute(options.out),
+                                          tasks,
+                                          options.overrides,
+                                          std::max(1, options.jobs)};
   reproduce::Outcome outcome = reproduce::Outcome::kDone;
   if (!options.only_write) {
     const io::DirectoryLock lock(options.out, "reproducing");
     const StopSignal stop;
-    outcome = reproduce::MakeConversion(
-        plan, what,
-        {1, [&] { return stop.requested(); },
-         [](const std::string& line) { std::cerr << "conversion " << line << std::endl; }});
+    outcome = experiment.make(
+        what, {1, [&] { return stop.requested(); },
+               [&](const std::string& line) { std::cerr << experiment.name << " " << line << std::endl; }});
   }
-  std::string command = "./lattice reproduce conversion --teacher MODEL --data DATA";
+  std::string command = StrCat("./lattice reproduce ", experiment.name, " --teacher MODEL --data DATA");
+  if (!options.tasks.empty()) command += " --tasks-dir TASKS";
   for (const std::string& text : options.overrides) command += " --set " + text;
-  reproduce::WriteConversion(plan, what, command);
+  experiment.write(what, command);
   if (outcome == reproduce::Outcome::kStopped) std::cerr << "stopped; the same command goes on\n";
   return outcome == reproduce::Outcome::kFailed ? 1 : 0;
 }
 
 int Reproduce(ReproduceFlags options) {
   const fs::path directory = FindInTree(kExperiments);
-  if (options.what == std::vector<std::string>{kConversion}) {
-    if (options.out.empty()) options.out = "runs/conversion";
-    return ReproduceConversion(options);
+  for (const TeacherExperiment& experiment : kTeacherExperiments) {
+    if (options.what != std::vector<std::string>{experiment.name}) continue;
+    if (options.out.empty()) options.out = StrCat("runs/", experiment.name);
+    return ReproduceWithTeacher(experiment, options);
   }
   if (options.out.empty()) options.out = "runs/reproduce-" + options.scale;
   const std::vector<Experiment> experiments = ChooseExperiments(options, directory);
@@ -286,8 +323,9 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
       ->capture_default_str()
       ->check(CLI::Range(1.0, 86400.0));
   command->add_option("--set", options->overrides, "section.key=value for every run; may be repeated");
-  command->add_option("--tasks-dir", options->tasks, "zero-shot: directory with the tasks' jsonl files");
-  command->add_option("--teacher", options->teacher, "conversion: the Transformer to convert");
+  command->add_option("--tasks-dir", options->tasks,
+                      "zero-shot and conversion: directory with the tasks' jsonl files");
+  command->add_option("--teacher", options->teacher, "conversion and imitation: the Transformer");
   command->add_flag("--dry-run", options->dry_run, "print the plan and how long it will take; run nothing");
   command->add_flag("--only-write", options->only_write,
                     "write the results of the runs that are done; run nothing");
@@ -296,8 +334,9 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
                     "needs neither runs nor data");
   command->footer(
       "Experiments: ablation, books-context, choices, confirm, decode, mqar, pile-context, recall, scaling, "
-      "select, slots, throughput, zero-shot; all. By itself: conversion, of a Transformer into memories "
-      "(docs/distillation.md), with --teacher.\n"
+      "select, slots, throughput, zero-shot; all. By themselves, with --teacher (docs/distillation.md): "
+      "conversion, "
+      "of a Transformer into memories; imitation, of its layers one by one.\n"
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "
       "run.\n"
       "Stop it at any time: the same command goes on. docs/results.md has what we found.\n\n"

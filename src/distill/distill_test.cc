@@ -109,7 +109,7 @@ TEST(Divergence, IsTheKlOfThePredictionsWithItsGradient) {
 TEST(Objectives, GradientsMatchFiniteDifferences) {
   const Teacher teacher = MakeTeacher();
   const at::Tensor tokens = Tokens(2, 12);
-  Imitation imitation(teacher, Learns::kMixers);
+  Imitation imitation(TeacherLayers(teacher), Learns::kMixers);
   Matching matching(teacher, Learns::kAll, 0.5);
   for (train::Objective* objective :
        {static_cast<train::Objective*>(&imitation), static_cast<train::Objective*>(&matching)}) {
@@ -150,6 +150,44 @@ TEST(Objectives, GradientsMatchFiniteDifferences) {
   }
 }
 
+// A cache changes no bit, holds what was wanted, and is made again where it is damaged or has other layers.
+TEST(TeacherLayers, CacheGivesTheSameBits) {
+  const io::TestDir dir;
+  const Teacher teacher = MakeTeacher();
+  teacher->SaveWeights(dir / model::kWeightsFile);
+  io::WriteFileAtomic(dir / model::kConfigFile, model::ModelToJson(teacher->config()));
+  const at::Tensor tokens = Tokens(2, 9), others = Tokens(3, 9);
+  const auto run = [](TeacherLayers& layers, const at::Tensor& ids, const TeacherLayers::Layers& wanted) {
+    std::vector<at::Tensor> out;
+    layers.Run(ids, wanted, [&](int64_t layer, const at::Tensor& u, const at::Tensor& y) {
+      out.insert(out.end(), {at::tensor(layer), u.clone(), y.clone()});
+    });
+    return out;
+  };
+  const auto equal = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const at::Tensor& x, const at::Tensor& y) { return x.equal(y); });
+  };
+  const auto files = [&] {
+    return std::vector<std::filesystem::path>(std::filesystem::directory_iterator(dir / "cache"), {});
+  };
+  TeacherLayers plain(teacher), cached(teacher, dir.path(), {dir / "cache", int64_t{1} << 20});
+  const auto both = run(plain, tokens, {0, 1}), second = run(plain, tokens, {1});
+  EXPECT_TRUE(equal(run(cached, tokens, {1}), second));
+  EXPECT_EQ(files().size(), 1u);
+  EXPECT_TRUE(equal(run(cached, tokens, {0, 1}), both));
+  EXPECT_TRUE(equal(run(cached, tokens, {0, 1}), both));
+  EXPECT_TRUE(equal(run(cached, tokens, {1}), second));
+  EXPECT_EQ(files().size(), 1u);
+  io::WriteFileAtomic(files()[0], "damaged");
+  EXPECT_TRUE(equal(run(cached, tokens, {0, 1}), both));
+  EXPECT_TRUE(equal(run(cached, others, {0, 1}), run(plain, others, {0, 1})));
+  EXPECT_EQ(files().size(), 2u);
+  TeacherLayers full(teacher, dir.path(), {dir / "cache", 1});
+  EXPECT_TRUE(equal(run(full, Tokens(1, 9), {0}), run(plain, Tokens(1, 9), {0})));
+  EXPECT_EQ(files().size(), 2u) << "beyond its limit nothing is kept";
+}
+
 class Conversion : public train::TinyTraining {
  protected:
   Conversion() {
@@ -163,10 +201,10 @@ class Conversion : public train::TinyTraining {
   // Two stages into one run each; `stop` cuts the first in two.
   std::string Weights(const std::string& name, bool stop) {
     const Teacher teacher = MakeTeacher();
-    request_.objective = std::make_shared<Imitation>(teacher, Learns::kMixers);
+    request_.objective = std::make_shared<Imitation>(TeacherLayers(teacher), Learns::kMixers);
     const train::TrainResult first = Run(name, 4);
     if (stop) {
-      request_.objective = std::make_shared<Imitation>(teacher, Learns::kMixers);
+      request_.objective = std::make_shared<Imitation>(TeacherLayers(teacher), Learns::kMixers);
       Run(name, 4, {dir_ / name / "checkpoints" / "step-4"});
     }
     losses_.push_back(first.loss);

@@ -3,19 +3,34 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "nn/probe.h"
 
 namespace lattice::distill {
+namespace {
+
+TeacherLayers::Layers ConvertedLayers(const model::ModelConfig& student) {
+  TeacherLayers::Layers converted;
+  for (int64_t i = 0; i < student.layers; ++i) {
+    if (Converted(student, i)) converted.push_back(i);
+  }
+  return converted;
+}
+
+}  // namespace
 
 void Imitation::Prepare(const nn::LanguageModel& student) {
-  Check(teacher_->config().layers == student.config().layers, "[distill] the teacher has ",
-        teacher_->config().layers, " layers, the student ", student.config().layers);
+  Check(layers_.teacher().config().layers == student.config().layers, "[distill] the teacher has ",
+        layers_.teacher().config().layers, " layers, the student ", student.config().layers);
+  Check(!ConvertedLayers(student.config()).empty(),
+        "[distill] no layer of the student differs from the teacher's");
   Freeze(student, learns_);
 }
 
 void Imitation::Start(const nn::LanguageModel& student) {
-  TakeOver(*teacher_, student);
+  TakeOver(layers_.teacher(), student);
   fresh_ = true;
 }
 
@@ -39,32 +54,28 @@ void Imitation::Calibrate(const nn::LanguageModel& student, int64_t layer, const
 
 double Imitation::Backward(const nn::LanguageModel& student, const at::Tensor& inputs, const at::Tensor&,
                            double share) {
-  const int64_t layers = student.config().layers;
-  layer_losses_.assign(static_cast<size_t>(layers), 0);
-  int64_t converted = 0;
-  for (int64_t i = 0; i < layers; ++i) converted += Converted(student.config(), i) ? 1 : 0;
-  Check(converted > 0, "[distill] no layer of the student differs from the teacher's");
-  const auto frozen = [](const auto& compute) {
-    const c10::NoGradGuard no_grad;
-    return compute();
-  };
+  layer_errors_.resize(static_cast<size_t>(student.config().layers), 0);
+  ++micro_batches_;
+  const TeacherLayers::Layers converted = ConvertedLayers(student.config());
+  const double part = 1 / static_cast<double>(converted.size());
   double total = 0;
-  at::Tensor x = frozen([&] { return teacher_->Embed(inputs); });
-  for (int64_t i = 0; i < layers; ++i) {
-    const nn::Block& block = teacher_->block(i);
-    const nn::Block::MixerInput in = frozen([&] { return block.Before(x, nullptr); });
-    const at::Tensor y = frozen([&] { return block.Mix(in.u, nullptr); });
-    if (Converted(student.config(), i)) {
-      if (fresh_) Calibrate(student, i, in.u);
-      const at::Tensor error = (student.block(i).Mix(in.u, nullptr) - y).square().sum() / y.square().sum();
-      (error * (share / static_cast<double>(converted))).backward();
-      layer_losses_[static_cast<size_t>(i)] = error.item<double>();
-      total += layer_losses_[static_cast<size_t>(i)];
-    }
-    x = frozen([&] { return block.After(in.stream, y); });
-  }
+  layers_.Run(inputs, converted, [&](int64_t i, const at::Tensor& u, const at::Tensor& y) {
+    if (fresh_) Calibrate(student, i, u);
+    const at::Tensor error = (student.block(i).Mix(u, nullptr) - y).square().sum() / y.square().sum();
+    (error * (share * part)).backward();
+    const auto value = error.item<double>();
+    layer_errors_[static_cast<size_t>(i)] += value;
+    total += value;
+  });
   fresh_ = false;
-  return share * total / static_cast<double>(converted);
+  return share * total * part;
+}
+
+train::Objective::Figures Imitation::TakeFigures() {
+  std::vector<double> means = std::exchange(layer_errors_, {});
+  for (double& error : means) error /= static_cast<double>(micro_batches_);
+  micro_batches_ = 0;
+  return {{"layer_errors", std::move(means)}};
 }
 
 }  // namespace lattice::distill

@@ -4,6 +4,7 @@
 #define LATTICE_DISTILL_IMITATION_H_
 
 #include "distill/student.h"
+#include "distill/teacher_layers.h"
 #include "train/objective.h"
 
 namespace lattice::distill {
@@ -12,24 +13,25 @@ namespace lattice::distill {
 // stream and y' what the student's mixer adds.
 class Imitation : public train::Objective {
  public:
-  Imitation(Teacher teacher, Learns learns) : teacher_(std::move(teacher)), learns_(learns) {}
+  Imitation(TeacherLayers layers, Learns learns) : layers_(std::move(layers)), learns_(learns) {}
 
   void Prepare(const nn::LanguageModel& student) override;
   void Start(const nn::LanguageModel& student) override;
   double Backward(const nn::LanguageModel& student, const at::Tensor& inputs, const at::Tensor& targets,
                   double share) override;
 
-  // The losses of the last micro-batch, layer by layer; 0 where a layer is not converted.
-  const std::vector<double>& layer_losses() const { return layer_losses_; }
+  // "layer_errors": the loss of every layer; 0 where a layer is not converted.
+  Figures TakeFigures() override;
 
  private:
   // Sets the amplitude of every memory so that what is read from it is as large as its values, on the first batch.
   void Calibrate(const nn::LanguageModel& student, int64_t layer, const at::Tensor& u) const;
 
-  Teacher teacher_;
+  TeacherLayers layers_;
   Learns learns_;
-  bool fresh_ = false;  // a new run, before its first batch
-  std::vector<double> layer_losses_;
+  bool fresh_ = false;                // a new run, before its first batch
+  std::vector<double> layer_errors_;  // summed over micro-batches
+  int64_t micro_batches_ = 0;
 };
 
 }  // namespace lattice::distill

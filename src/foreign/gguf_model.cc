@@ -154,6 +154,10 @@ ForeignModel OpenGguf(const fs::path& path) {
   out.license = Or(file->Find<std::string>("general.license"), std::string());
   out.context = std::max<int64_t>(0, Or(file->Find<int64_t>("llama.context_length"), int64_t{0}));
   out.files = LicenseFiles(path.parent_path());
+  // A byte-level BPE has it in tokenizer_config.json; a SentencePiece model has no such file.
+  const std::string chat = GgufChatTemplate(*file);
+  if (!chat.empty() && Or(file->Find<std::string>("tokenizer.ggml.model"), std::string()) == "llama")
+    out.files.push_back({"chat_template.jinja", chat});
   std::vector<std::string> types, names;
   for (const auto& [name, tensor] : file->tensors()) {
     types.emplace_back(io::InfoOf(tensor.type).name);

@@ -134,6 +134,17 @@ TEST(GgufModel, ImportsAreModelsOfOurs) {
       Says(ErrorOf([&] { Import(path, dir / "model", kernels::WeightFormat::kF32); }), {"exists already"}));
 }
 
+// The tokenizer's files of a SentencePiece model have no place for a chat template, so it is a file of its own.
+TEST(GgufModel, ChatTemplateOfASentencePieceModelIsKept) {
+  const io::TestDir dir;
+  GgufBuilder builder = Keys(SmallConfig());
+  builder.Text("tokenizer.ggml.model", "llama").Text("tokenizer.chat_template", "{{ messages }}");
+  const ForeignModel model = OpenGguf(dir.Put("m.gguf", WithTensors(builder, SmallConfig()).File()));
+  ASSERT_EQ(model.files.size(), 1u);
+  EXPECT_EQ(model.files[0].name, "chat_template.jinja");
+  EXPECT_EQ(model.files[0].content, "{{ messages }}");
+}
+
 TEST(GgufModel, Llama3FactorsAreRecognised) {
   model::ModelConfig config = SmallConfig();
   config.heads = 2;

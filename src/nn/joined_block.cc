@@ -145,11 +145,7 @@ class JoinedBlock : public Block {
 
   at::Tensor BesideWindow(const at::Tensor& u, const Tokens& now, BlockState* state) const {
     const Tokens all = WithCached(now, state);
-    const at::Tensor seen = window_.Seen(now.positions, all.positions);
-    const auto heads = [&](const at::Tensor& x) { return ForHeads(x).transpose(1, 2); };
-    const at::Tensor near =
-        at::scaled_dot_product_attention(now.q.transpose(1, 2), heads(all.keys), heads(all.values), seen)
-            .transpose(1, 2);
+    const at::Tensor near = window_.Attend(now.q, now.positions, {all.positions, all.keys, all.values});
     const int64_t next = (state == nullptr ? 0 : state->position) + u.size(1);
     if (state != nullptr) Keep(all, next, state);
     if (memory_.attention) return near;

@@ -6,6 +6,7 @@
 
 #include "nn/language_model.h"
 #include "nn/projections.h"
+#include "nn/testing.h"
 #include "ops/gated_norm.h"
 #include "ops/linear_loss.h"
 #include "ops/products.h"
@@ -19,12 +20,6 @@ namespace lattice::nn {
 namespace {
 
 using torch::autograd::variable_list;
-
-// Numbers without pattern, about of size 1.
-at::Tensor Draw(at::IntArrayRef shape, double seed) {
-  const int64_t n = c10::multiply_integers(shape);
-  return ((at::arange(n, at::kDouble) * 0.7391 + seed).sin() * 91.7).sin().view(shape);
-}
 
 // |a - b| / |b|
 double Distance(const at::Tensor& a, const at::Tensor& b) {

@@ -17,8 +17,18 @@ struct Window {
   // Positions of the tokens that a cache holds before token `position`, int64 [P]: what that token will see but
   // itself, and what it makes leave.
   at::Tensor Cached(int64_t position) const;
-  // Which of the keys at positions key [K] the queries at positions query [T] see: bool [T,K].
+  // Which of the keys at positions key [K] the queries at positions query [T] see: bool [T,K]; or of
+  // several blocks of both, [N,T] and [N,K]: [N,T,K].
   at::Tensor Seen(const at::Tensor& query, const at::Tensor& key) const;
+
+  // Tokens with keys and values at ascending positions, [P] and [B,P,heads,D].
+  struct Held {
+    at::Tensor positions, keys, values;
+  };
+  // Attention of the queries q [B,T,H,D] at the consecutive positions query [T] over what they see of `held`, whose
+  // heads divide H: [B,T,H,D]. Long sequences are computed block by block, so that the cost is that of the window and
+  // not of the sequence.
+  at::Tensor Attend(const at::Tensor& q, const at::Tensor& query, const Held& held) const;
 };
 
 // For every position in `wanted` its place in `held`, ascending positions, and whether it is there.

@@ -16,8 +16,10 @@ using ProjectSignature = std::vector<at::Tensor>(const at::Tensor& x, const at::
                                                  at::TensorList weights);
 // dx, and the gradients of all weights below each other
 using ProjectGradients = std::tuple<at::Tensor, at::Tensor>;
+// `input`: whether dx is wanted; else it has no elements.
 using ProjectBackwardSignature = ProjectGradients(at::TensorList grads, const at::Tensor& x,
-                                                  const at::Tensor& joined, at::ScalarType weight_type);
+                                                  const at::Tensor& joined, at::ScalarType weight_type,
+                                                  bool input);
 
 // x as a matrix of the products' type.
 at::Tensor Rows(const at::Tensor& x, const at::Tensor& joined) {
@@ -53,12 +55,13 @@ std::vector<at::Tensor> ProjectCpu(const at::Tensor& x_in, const at::Tensor& joi
 }
 
 ProjectGradients ProjectBackwardCpu(at::TensorList grads, const at::Tensor& x_in, const at::Tensor& joined,
-                                    at::ScalarType weight_type) {
+                                    at::ScalarType weight_type, bool input) {
   std::vector<at::Tensor> rows;
   for (const at::Tensor& g : grads) rows.push_back(g.reshape({-1, g.size(-1)}));
   const at::Tensor g = JoinColumns(rows);
-  return {InputGradient(g, joined).view(x_in.sizes()).to(x_in.scalar_type()),
-          WeightGradient(g, Rows(x_in, joined)).to(weight_type)};
+  const at::Tensor dx = input ? InputGradient(g, joined).view(x_in.sizes()).to(x_in.scalar_type())
+                              : at::empty({0}, x_in.options());
+  return {dx, WeightGradient(g, Rows(x_in, joined)).to(weight_type)};
 }
 
 std::vector<at::Tensor> ProjectShape(const at::Tensor& x, const at::Tensor& joined, at::TensorList weights) {
@@ -72,19 +75,19 @@ std::vector<at::Tensor> ProjectShape(const at::Tensor& x, const at::Tensor& join
 }
 
 ProjectGradients ProjectBackwardShape(at::TensorList, const at::Tensor& x, const at::Tensor& joined,
-                                      at::ScalarType weight_type) {
-  return {NewLike(x), NewLike(joined, weight_type)};
+                                      at::ScalarType weight_type, bool input) {
+  return {input ? NewLike(x) : at::empty({0}, x.options()), NewLike(joined, weight_type)};
 }
 
 std::vector<at::Tensor> ProjectAutograd(const at::Tensor& x, const at::Tensor& joined,
                                         at::TensorList weights) {
   static const auto op = Operator<ProjectSignature>("lattice::_projections");
   const std::vector<at::Tensor> y = BelowAutograd(op, x, joined, weights);
-  const auto backward = [type = weights[0].scalar_type()](const variable_list& in,
-                                                          const variable_list& grads) -> variable_list {
+  const auto backward = [type = weights[0].scalar_type(), input = x.requires_grad()](
+                            const variable_list& in, const variable_list& grads) -> variable_list {
     static const auto reverse = Operator<ProjectBackwardSignature>("lattice::_projections_backward");
-    const auto [dx, dweight] = reverse.call(grads, in[0], in[1], type);
-    variable_list results = {dx};
+    const auto [dx, dweight] = reverse.call(grads, in[0], in[1], type, input);
+    variable_list results = {input ? dx : at::Tensor()};
     c10::SymInt row = 0;
     for (const at::Tensor& g : grads) {
       results.push_back(dweight.narrow_symint(0, row, g.sym_size(-1)));
@@ -135,7 +138,7 @@ TORCH_LIBRARY_FRAGMENT(lattice, m) {
   m.def("projections(Tensor x, Tensor[] weights, bool bf16=False) -> Tensor[]", ProjectionsOp);
   m.def("_projections(Tensor x, Tensor joined, Tensor[] weights) -> Tensor[]");
   m.def(
-      "_projections_backward(Tensor[] grads, Tensor x, Tensor joined, ScalarType weight_type) "
+      "_projections_backward(Tensor[] grads, Tensor x, Tensor joined, ScalarType weight_type, bool input) "
       "-> (Tensor dx, Tensor dweight)");
 }
 TORCH_LIBRARY_IMPL(lattice, CPU, m) {

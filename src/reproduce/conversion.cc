@@ -1,13 +1,14 @@
 // Runs the stages of a conversion, and collects what they reached.
 #include "reproduce/conversion.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
 #include "io/directory.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "reproduce/corpus.h"
 #include "reproduce/provenance.h"
 
 namespace lattice::reproduce {
@@ -17,77 +18,59 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr size_t kMaxMetrics = size_t{256} << 20;
+constexpr const char* kTasks = "tasks";
+constexpr const char* kTeacher = "teacher";
 
-// A name as that of a directory.
-std::string FileName(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (plain) {
-      out += c;
-    } else if (!out.empty() && out.back() != '-') {
-      out += '-';
-    }
-  }
-  while (out.ends_with('-')) out.pop_back();
-  return out;
-}
-
-fs::path RunOf(const ConversionOptions& options, const ConversionStudent& student) {
+fs::path RunOf(const DistillOptions& options, const ConversionStudent& student) {
   return options.out / FileName(student.name);
 }
 
-Command StageCommand(const ConversionOptions& options, const ConversionStudent& student,
-                     const std::string& stage) {
-  const fs::path run = RunOf(options, student);
-  Command command;
-  command.args = {"distill",
-                  "--teacher",
-                  options.teacher.string(),
-                  "--student",
-                  student.student,
-                  "--data",
-                  (options.data / "train.txt").string(),
-                  "--valid",
-                  (options.data / "valid.txt").string(),
-                  "--out",
-                  run.string(),
-                  "--stage",
-                  stage,
-                  "--threads",
-                  std::to_string(options.threads)};
-  for (const auto* settings : {&student.settings, &options.settings}) {
-    for (const std::string& setting : *settings) {
-      command.args.push_back("--set");
-      command.args.push_back(setting);
-    }
-  }
-  command.output = run / (stage + ".txt");
-  return command;
+Command StageCommand(const ConversionPlan& plan, const DistillOptions& options,
+                     const ConversionStudent& student, const std::string& stage) {
+  std::vector<std::string> settings;
+  if (const auto of_stage = plan.of_stage.find(stage); of_stage != plan.of_stage.end())
+    settings = of_stage->second;
+  settings.insert(settings.end(), student.settings.begin(), student.settings.end());
+  return DistillCommand(options, plan.text, student.student, RunOf(options, student), stage, settings);
 }
 
-Command EvalCommand(const ConversionPlan& plan, const ConversionOptions& options, const fs::path& model,
-                    const fs::path& output) {
-  std::string contexts;
-  for (const int64_t context : plan.contexts) contexts += StrCat(contexts.empty() ? "" : ",", context);
-  return {{"eval", "ppl", "--model", model.string(), "--data", (options.data / "valid.txt").string(),
-           "--context", contexts, "--max-tokens", std::to_string(plan.eval_tokens), "--threads",
-           std::to_string(options.threads), "--json"},
-          output};
+// What a model is called among the evaluations: the teacher, or a student behind a stage.
+std::string ModelName(const ConversionStudent& student, const std::string& stage) {
+  return FileName(student.name) + "-" + stage;
 }
 
-fs::path Evaluation(const ConversionOptions& options, const std::string& name) {
-  return options.out / "evaluations" / (FileName(name) + ".json");
+fs::path EvaluationFile(const DistillOptions& options, const std::string& model, const std::string& what) {
+  return options.out / "evaluations" / StrCat(model, "-", FileName(what), ".json");
 }
 
-// Perplexities and losses by position, or null where the model has not been evaluated.
-ordered_json ReadEvaluation(const fs::path& file) {
-  if (!fs::exists(file)) return nullptr;
-  const json evaluated = io::ReadJson(file);
+Command PerplexityCommand(const DistillOptions& options, const fs::path& model, const ConversionText& text,
+                          const fs::path& output) {
+  return {
+      {"eval", "ppl", "--model", model.string(), "--data",
+       FindCorpus(options.data, text.corpus).valid.string(), "--context", std::to_string(text.context),
+       "--max-tokens", std::to_string(text.tokens), "--threads", std::to_string(options.threads), "--json"},
+      output};
+}
+
+Command TasksCommand(const ConversionPlan& plan, const DistillOptions& options, const fs::path& model,
+                     const fs::path& output) {
+  std::string names;
+  for (const auto& [name, chance] : plan.tasks) names += StrCat(names.empty() ? "" : ",", name);
+  return {
+      {"eval", "tasks", "--model", model.string(), "--tasks-dir", options.tasks.string(), "--tasks", names,
+       "--limit", std::to_string(plan.task_items), "--threads", std::to_string(options.threads), "--json"},
+      output};
+}
+
+// The perplexities of a model, by text, with the losses by position; texts that were not evaluated are left out.
+ordered_json ReadTexts(const ConversionPlan& plan, const DistillOptions& options, const std::string& model) {
   ordered_json out = ordered_json::array();
-  for (const json& result : evaluated.at("results")) {
-    out.push_back({{"context", result.at("context")},
+  for (const ConversionText& text : plan.texts) {
+    const fs::path file = EvaluationFile(options, model, text.name);
+    if (!fs::exists(file)) continue;
+    const json result = io::ReadJson(file).at("results").at(0);
+    out.push_back({{"text", text.name},
+                   {"context", result.at("context")},
                    {"perplexity", result.at("perplexity")},
                    {"tokens", result.at("tokens")},
                    {"curve", result.at("curve")}});
@@ -95,15 +78,30 @@ ordered_json ReadEvaluation(const fs::path& file) {
   return out;
 }
 
+// The accuracies of a model, by task, or null where they were not measured.
+ordered_json ReadTasks(const ConversionPlan& plan, const DistillOptions& options, const std::string& model) {
+  const fs::path file = EvaluationFile(options, model, kTasks);
+  if (!fs::exists(file)) return nullptr;
+  ordered_json out = ordered_json::object();
+  const json results = io::ReadJson(file).at("results");
+  for (const auto& [task, chance] : plan.tasks) {
+    if (!results.contains(task)) continue;
+    const json& figures = results.at(task);
+    out[task] = {{"chance", chance},
+                 {"acc", figures.at("acc")},
+                 {"acc_stderr", figures.at("acc_stderr")},
+                 {"n", figures.at("n")}};
+  }
+  return out;
+}
+
 // Validations of a stage as [tokens, perplexity], and the loss and speed of its last step.
 ordered_json ReadStage(const fs::path& run, const std::string& stage) {
-  const fs::path file = run / stage / "metrics.jsonl";
-  if (!fs::exists(file)) return nullptr;
+  const std::vector<json> rows = MetricsOf(run, stage);
+  if (rows.empty()) return nullptr;
   ordered_json out = {{"stage", stage}, {"validations", ordered_json::array()}};
   double tokens_per_step = 0;
-  std::istringstream lines(io::ReadFile(file, kMaxMetrics));
-  for (std::string line; std::getline(lines, line);) {
-    const json row = io::ParseJson(line, file.string());
+  for (const json& row : rows) {
     if (row.contains("tokens") && row.contains("loss")) {
       tokens_per_step = row.at("tokens").get<double>() / row.at("step").get<double>();
       for (const char* key : {"loss", "tokens", "tokens_per_s", "elapsed"}) out[key] = row.at(key);
@@ -123,64 +121,146 @@ ConversionPlan ReadConversionPlan(const fs::path& file) {
   const std::string source = file.string();
   ConversionPlan plan;
   plan.title = io::GetJson<std::string>(value, "title", source);
-  plan.contexts = value.at("contexts").get<std::vector<int64_t>>();
-  plan.eval_tokens = io::GetJson<int64_t>(value, "eval_tokens", source);
+  plan.text.corpora = value.at("corpora").get<std::vector<std::string>>();
+  plan.text.bytes = io::GetJson<int64_t>(value, "train_bytes", source);
+  plan.task_items = io::GetJson<int64_t>(value, "task_items", source);
+  plan.tasks = value.at("tasks").get<std::map<std::string, double>>();
+  plan.of_stage = value.at("stages").get<std::map<std::string, std::vector<std::string>>>();
+  for (const json& text : value.at("texts")) {
+    plan.texts.push_back(
+        {io::GetJson<std::string>(text, "name", source), io::GetJson<std::string>(text, "corpus", source),
+         io::GetJson<int64_t>(text, "context", source), io::GetJson<int64_t>(text, "tokens", source)});
+  }
   for (const json& student : value.at("students")) {
     plan.students.push_back({io::GetJson<std::string>(student, "name", source),
                              io::GetJson<std::string>(student, "student", source),
                              student.at("settings").get<std::vector<std::string>>(),
-                             student.at("stages").get<std::vector<std::string>>()});
+                             student.at("stages").get<std::vector<std::string>>(),
+                             student.at("texts").get<std::vector<std::string>>(),
+                             student.value("tasks", false)});
   }
   return plan;
 }
 
-Outcome MakeConversion(const ConversionPlan& plan, const ConversionOptions& options,
-                       const RunnerOptions& how) {
-  io::MakeDirectories(options.out / "evaluations");
-  const auto run = [&](const std::string& what, const Command& command) {
-    how.report(what);
-    return RunCommand(command, options.out / "errors.txt", how);
-  };
-  const fs::path of_teacher = Evaluation(options, "teacher");
-  if (!fs::exists(of_teacher)) {
-    const Outcome outcome =
-        run("teacher: perplexity", EvalCommand(plan, options, options.teacher, of_teacher));
-    if (outcome != Outcome::kDone) return outcome;
+namespace {
+
+// The steps of a conversion, each done once.
+class Conversion {
+ public:
+  Conversion(const ConversionPlan& plan, const DistillOptions& options, const RunnerOptions& how)
+      : plan_(plan), options_(options), how_(how) {}
+
+  Outcome Make() {
+    io::MakeDirectories(options_.out / "evaluations");
+    if (MakeStages() && MeasureOthers()) RunTasks();
+    return outcome_;
   }
-  for (const ConversionStudent& student : plan.students) {
-    for (const std::string& stage : student.stages) {
-      const Outcome made = run(StrCat(student.name, ": ", stage), StageCommand(options, student, stage));
-      if (made != Outcome::kDone) return made;
+
+ private:
+  // False: stopped or failed, see outcome_.
+  bool Do(const std::string& what, const Command& command) {
+    how_.report(what);
+    outcome_ = RunCommand(command, options_.out / "errors.txt", how_);
+    return outcome_ == Outcome::kDone;
+  }
+
+  // The output gets its name when it is complete: one that was stopped is made again.
+  bool Evaluate(const std::string& what, Command command) {
+    const fs::path complete = command.output;
+    command.output += ".part";
+    if (!Do(what, command)) return false;
+    io::Rename(command.output, complete);
+    return true;
+  }
+
+  bool MakeStages() {
+    if (!Measure(kTeacher, options_.teacher, plan_.texts.front())) return false;
+    size_t most = 0;
+    for (const ConversionStudent& student : plan_.students) most = std::max(most, student.stages.size());
+    for (size_t place = 0; place < most; ++place) {
+      for (const ConversionStudent& student : plan_.students) {
+        if (place < student.stages.size() && !MakeStage(student, student.stages[place])) return false;
+      }
     }
-    const fs::path evaluation = Evaluation(options, student.name);
-    if (fs::exists(evaluation)) continue;
-    const fs::path model = RunOf(options, student) / student.stages.back();
-    const Outcome outcome = run(student.name + ": perplexity", EvalCommand(plan, options, model, evaluation));
-    if (outcome != Outcome::kDone) return outcome;
+    return true;
   }
-  return Outcome::kDone;
+
+  bool MakeStage(const ConversionStudent& student, const std::string& stage) {
+    if (!Do(StrCat(student.name, ": ", stage), StageCommand(plan_, options_, student, stage))) return false;
+    return Measure(ModelName(student, stage), RunOf(options_, student) / stage, plan_.texts.front());
+  }
+
+  // Perplexity on one text.
+  bool Measure(const std::string& name, const fs::path& model, const ConversionText& text) {
+    const fs::path file = EvaluationFile(options_, name, text.name);
+    if (fs::exists(file)) return true;
+    return Evaluate(StrCat(name, ": perplexity on ", text.name),
+                    PerplexityCommand(options_, model, text, file));
+  }
+
+  // The other texts, for the teacher and the last stage of the students that are measured there.
+  bool MeasureOthers() {
+    for (size_t i = 1; i < plan_.texts.size(); ++i) {
+      const ConversionText& text = plan_.texts[i];
+      if (!Measure(kTeacher, options_.teacher, text)) return false;
+      for (const ConversionStudent& student : plan_.students) {
+        if (std::find(student.texts.begin(), student.texts.end(), text.name) == student.texts.end()) continue;
+        const std::string& last = student.stages.back();
+        if (!Measure(ModelName(student, last), RunOf(options_, student) / last, text)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool RunTasks() {
+    if (options_.tasks.empty()) return true;
+    const auto run = [&](const std::string& name, const fs::path& model) {
+      const fs::path file = EvaluationFile(options_, name, kTasks);
+      return fs::exists(file) || Evaluate(name + ": tasks", TasksCommand(plan_, options_, model, file));
+    };
+    if (!run(kTeacher, options_.teacher)) return false;
+    for (const ConversionStudent& student : plan_.students) {
+      const std::string& last = student.stages.back();
+      if (student.tasks && !run(ModelName(student, last), RunOf(options_, student) / last)) return false;
+    }
+    return true;
+  }
+
+  const ConversionPlan& plan_;
+  const DistillOptions& options_;
+  const RunnerOptions& how_;
+  Outcome outcome_ = Outcome::kDone;
+};
+
+}  // namespace
+
+Outcome MakeConversion(const ConversionPlan& plan, const DistillOptions& options, const RunnerOptions& how) {
+  return Conversion(plan, options, how).Make();
 }
 
-void WriteConversion(const ConversionPlan& plan, const ConversionOptions& options,
-                     const std::string& command) {
+void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, const std::string& command) {
   ordered_json students = ordered_json::array();
   for (const ConversionStudent& student : plan.students) {
     ordered_json stages = ordered_json::array();
     for (const std::string& stage : student.stages) {
       ordered_json read = ReadStage(RunOf(options, student), stage);
-      if (!read.is_null()) stages.push_back(std::move(read));
+      if (read.is_null()) continue;
+      read["texts"] = ReadTexts(plan, options, ModelName(student, stage));
+      stages.push_back(std::move(read));
     }
     if (stages.empty()) continue;
     students.push_back({{"name", student.name},
                         {"stages", std::move(stages)},
-                        {"evaluation", ReadEvaluation(Evaluation(options, student.name))}});
+                        {"tasks", ReadTasks(plan, options, ModelName(student, student.stages.back()))}});
   }
-  const ordered_json out = {{"title", plan.title},
-                            {"command", command},
-                            {"commit", Commit()},
-                            {"cpu", CpuName()},
-                            {"teacher", ReadEvaluation(Evaluation(options, "teacher"))},
-                            {"students", std::move(students)}};
+  const ordered_json out = {
+      {"title", plan.title},
+      {"command", command},
+      {"commit", Commit()},
+      {"cpu", CpuName()},
+      {"teacher",
+       {{"texts", ReadTexts(plan, options, kTeacher)}, {"tasks", ReadTasks(plan, options, kTeacher)}}},
+      {"students", std::move(students)}};
   const fs::path directory = options.out / "conversion";
   io::MakeDirectories(directory);
   io::WriteFileAtomic(directory / "results.json", out.dump(1) + "\n");

@@ -4,12 +4,21 @@
 #define LATTICE_REPRODUCE_CONVERSION_H_
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "reproduce/distill_runs.h"
 #include "reproduce/runner.h"
 
 namespace lattice::reproduce {
+
+// A held-out text on which models are measured, in windows of `context` tokens.
+struct ConversionText {
+  std::string name;
+  std::string corpus;  // DATA/<corpus>_valid.txt
+  int64_t context = 0, tokens = 0;
+};
 
 // One student of configs/conversion.json.
 struct ConversionStudent {
@@ -17,31 +26,30 @@ struct ConversionStudent {
   std::string student;                // configuration
   std::vector<std::string> settings;  // section.key=value
   std::vector<std::string> stages;
+  std::vector<std::string> texts;  // besides the first, on which it is measured behind its last stage
+  bool tasks = false;              // whether the zero-shot tasks are run on it
 };
 
 struct ConversionPlan {
   std::string title;
-  std::vector<int64_t> contexts;  // of the perplexities
-  int64_t eval_tokens = 0;        // tokens of the held-out text that are evaluated
+  DistillText text;
+  std::vector<ConversionText> texts;
+  std::map<std::string, double> tasks;                       // zero-shot, with the accuracy of a guess
+  int64_t task_items = 0;                                    // of each
+  std::map<std::string, std::vector<std::string>> of_stage;  // settings by the stage's name
   std::vector<ConversionStudent> students;
 };
 ConversionPlan ReadConversionPlan(const std::filesystem::path& file);
 
-struct ConversionOptions {
-  std::filesystem::path teacher;      // a checkpoint
-  std::filesystem::path data;         // a directory with train.txt and valid.txt
-  std::filesystem::path out;          // OUT/<student>/<stage> are runs, OUT/conversion the results
-  std::vector<std::string> settings;  // for every student
-  int threads = 1;
-};
-
-// Makes the runs that are not done, one after the other. Stopped runs go on with the next call.
-Outcome MakeConversion(const ConversionPlan& plan, const ConversionOptions& options,
-                       const RunnerOptions& how);
+// OUT/<student>/<stage> are runs, OUT/conversion the results.
+//
+// Makes what is not done, one after the other: the first stage of every student, then the second stages, each with its
+// perplexity on the first text, then the other texts, then the tasks, so that a comparison is complete as early as it can
+// be. Stopped runs go on with the next call.
+Outcome MakeConversion(const ConversionPlan& plan, const DistillOptions& options, const RunnerOptions& how);
 
 // Writes results.json of what the runs in OUT have reached, finished or not, and draws it.
-void WriteConversion(const ConversionPlan& plan, const ConversionOptions& options,
-                     const std::string& command);
+void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, const std::string& command);
 
 // Writes table.md and figure.svg of the results.json in a directory.
 void DrawConversion(const std::filesystem::path& directory);

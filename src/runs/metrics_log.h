@@ -2,7 +2,8 @@
 //
 // Training lines:   step, loss (nats per token), bits_per_byte, lr, grad_norm, tokens (seen so far),
 //                   tokens_per_s, data_wait (seconds that steps waited for tokens, in this session),
-//                   memory (bytes in use), elapsed (seconds, over all sessions of the run)
+//                   memory (bytes in use), elapsed (seconds, over all sessions of the run); of an imitation also
+//                   layer_errors: a list with a value per layer, the mean since the line before
 // Validation lines: step, valid_loss, valid_bits_per_byte, valid_perplexity, valid_tokens, elapsed, and the
 //                   figures of train/memory_figures.h: lists with a value per layer, or null where the memory
 //                   has no such figure

@@ -6,6 +6,8 @@
 
 #include "runtime/generator.h"
 #include "server/testing.h"
+#include "text/bpe.h"
+#include "text/byte_characters.h"
 #include "text/utf8.h"
 
 namespace lattice::server {
@@ -213,6 +215,50 @@ TEST(OpenAi, TextsBeginAsTheyDoInGenerate) {
       "/v1/sessions/" + chat.Ask("/v1/sessions", json::object())["id"].get<std::string>();
   EXPECT_EQ(chat.Ask(path + "/append", {{"text", "abc"}})["position"], 4);
   EXPECT_EQ(chat.Ask(path + "/append", {{"text", "d"}})["position"], 5);
+}
+
+// What the template spells is a special token, what a message spells is text: <|im_start|> is one token or twelve.
+TEST(OpenAi, SpecialTokensOfTheTemplateAreTokensAndThoseOfMessagesText) {
+  json vocab = json::object();
+  const auto characters = text::ByteCharacters();
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string token;
+    text::AppendUtf8(characters[static_cast<size_t>(byte)], token);
+    vocab[token] = byte;
+  }
+  const json tokenizer = {
+      {"added_tokens",
+       {{{"id", 256},
+         {"content", "<|im_start|>"},
+         {"single_word", false},
+         {"lstrip", false},
+         {"rstrip", false},
+         {"normalized", false},
+         {"special", true}}}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"post_processor", nullptr},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}}};
+  ServedModel served = TinyServed();
+  served.tokenizer = text::ParseTokenizerJson(tokenizer.dump(), "", "t.json");
+  served.chat_template = std::make_shared<text::ChatTemplate>(
+      "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}", nlohmann::ordered_json::object());
+  ServerOptions options;
+  options.port = 0;
+  options.threads = 1;
+  Server server(served, options);
+  httplib::Client client("127.0.0.1", server.Start());
+  const auto tokens = [&](const std::string& content) {
+    const json body = {{"messages", {{{"role", "user"}, {"content", content}}}}, {"max_tokens", 1}};
+    const auto result = client.Post("/v1/chat/completions", body.dump(), "application/json");
+    return json::parse(result->body)["usage"]["prompt_tokens"].get<int>();
+  };
+  EXPECT_EQ(tokens("abc"), 1 + 3);
+  EXPECT_EQ(tokens("a<|im_start|>b"), 1 + 14);
+  EXPECT_EQ(tokens("<|im_start|><|im_start|>"), 1 + 24);
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += "<|im_start|>";
+  EXPECT_EQ(tokens(many), 1 + 24000);
 }
 
 }  // namespace

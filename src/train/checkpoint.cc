@@ -123,7 +123,9 @@ void Snapshot::Take(const CheckpointParts& parts) {
   trainer = parts.trainer;
   shard = parts.shard;
   if (shard.rank == 0) CopyInto(weights, WeightsOf(parts.model));
-  CopyInto(moments, parts.optimizer.Moments());
+  NamedTensors of_optimizer = parts.optimizer.Moments();
+  if (parts.low_rank != nullptr) of_optimizer.merge(parts.low_rank->Tensors());
+  CopyInto(moments, of_optimizer);
   CopyInto(states, StateTensors(parts.states, shard.first_micro));
 }
 
@@ -211,10 +213,11 @@ void CheckSameModel(const fs::path& checkpoint, const model::ModelConfig& config
 }
 
 void LoadCheckpoint(const fs::path& checkpoint, const TrainerState& trainer, nn::LanguageModel& model,
-                    AdamW& optimizer, std::vector<nn::States>& states) {
+                    AdamW& optimizer, std::vector<nn::States>& states, LowRank* low_rank) {
   CheckSameModel(checkpoint, model.config());
   model.LoadWeights(checkpoint / model::kWeightsFile);
   optimizer.Load(ShardsOf(checkpoint, kOptimizer), trainer.updates);
+  if (low_rank != nullptr) low_rank->Load(ShardsOf(checkpoint, kOptimizer));
   states = LoadStates(ShardsOf(checkpoint, kStates));
 }
 

@@ -16,6 +16,7 @@
 #include "model/config.h"
 #include "nn/language_model.h"
 #include "text/tokenizer.h"
+#include "train/low_rank.h"
 #include "train/optimizer.h"
 #include "train/spikes.h"
 #include "train/tensor_file.h"
@@ -56,6 +57,7 @@ struct CheckpointParts {
   const std::vector<nn::States>& states;
   TrainerState trainer;
   Shard shard = {};
+  const LowRank* low_rank = nullptr;  // its tensors stand beside the moments
 };
 
 // A copy of the parts, so that training can continue while they are written. The tokenizer must outlive it.
@@ -88,7 +90,8 @@ TrainerState ReadTrainerState(const std::filesystem::path& checkpoint, bool veri
 // Loads model, optimizer and states from a checkpoint whose TrainerState has been read. Throws Error when
 // they do not fit, for instance because the checkpoint has another architecture.
 void LoadCheckpoint(const std::filesystem::path& checkpoint, const TrainerState& trainer,
-                    nn::LanguageModel& model, AdamW& optimizer, std::vector<nn::States>& states);
+                    nn::LanguageModel& model, AdamW& optimizer, std::vector<nn::States>& states,
+                    LowRank* low_rank = nullptr);
 
 // Throws Error unless config.json in `checkpoint` describes `config`; names the first key that differs.
 void CheckSameModel(const std::filesystem::path& checkpoint, const model::ModelConfig& config);

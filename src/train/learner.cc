@@ -77,10 +77,14 @@ std::shared_ptr<Objective> Prepared(std::shared_ptr<Objective> objective, const 
   return objective;
 }
 
+std::unique_ptr<LowRank> MakeLowRank(const nn::LanguageModel& model, int64_t rank, int64_t seed) {
+  return rank == 0 ? nullptr : std::make_unique<LowRank>(model, rank, static_cast<uint64_t>(seed));
+}
+
 }  // namespace
 
 Learner::Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
-                 dist::Group* group, std::shared_ptr<Objective> objective)
+                 dist::Group* group, std::shared_ptr<Objective> objective, int64_t rank)
     : group_(group),
       tokenizer_(text::OpenTokenizer(config.data.tokenizer)),
       config_(Resolve(config, *tokenizer_, group)),
@@ -92,8 +96,10 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
       model_(config_.model, static_cast<uint64_t>(config_.train.seed)),
       objective_(Prepared(std::move(objective), model_)),
       flat_(group == nullptr ? nullptr : std::make_unique<FlatWeights>(model_, *group)),
-      optimizer_(model_, config_.train,
-                 flat_ ? flat_->shares().PiecesOf(group->rank()) : WholeParameters(model_.parameters())),
+      low_rank_(MakeLowRank(model_, rank, config_.train.seed)),
+      optimizer_(low_rank_ ? low_rank_->parameters() : model_.parameters(), config_.train,
+                 flat_ ? flat_->shares().PiecesOf(group->rank())
+                       : WholeParameters(low_rank_ ? low_rank_->parameters() : model_.parameters())),
       buckets_(group == nullptr
                    ? nullptr
                    : std::make_unique<GradientBuckets>(model_, *group, layout_.sequence_ranks > 1)),
@@ -102,6 +108,8 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
                   : std::make_unique<SequencePieces>(model_, *group, layout_, config_.train.recompute)) {
   Check(group == nullptr || !objective_,
         "[dist] only the next token is learned by several ranks; train with one");
+  Check(group == nullptr || !low_rank_,
+        "[dist] several ranks learn whole matrices only; train with one, or without --rank");
   model_.SetBf16(config_.train.precision == model::Precision::kBf16);
   state_.precision = config_.train.precision == model::Precision::kBf16 ? "bf16" : "fp32";
   state_.threads = at::get_num_threads();
@@ -112,6 +120,7 @@ Learner::Learner(const model::Config& config, const std::filesystem::path& cache
 
 void Learner::Start() {
   if (objective_) objective_->Start(model_);
+  if (low_rank_) low_rank_->Begin();
 }
 
 void Learner::StartFrom(const std::filesystem::path& checkpoint) {
@@ -119,11 +128,12 @@ void Learner::StartFrom(const std::filesystem::path& checkpoint) {
     model::VerifyChecksum(checkpoint / file);
   CheckSameModel(checkpoint, model_.config());
   model_.LoadWeights(checkpoint / model::kWeightsFile);
+  if (low_rank_) low_rank_->Begin();
 }
 
 void Learner::Resume(const std::filesystem::path& checkpoint) {
   const TrainerState saved = ReadTrainerState(checkpoint, group_ == nullptr || group_->root());
-  LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_);
+  LoadCheckpoint(checkpoint, saved, model_, optimizer_, states_, low_rank_.get());
   states_ = SplitStates(states_, layout_.rows, layout_.first_row, layout_.own_rows, MicroRows());
   const TrainerState own = state_;
   state_ = saved;
@@ -259,6 +269,7 @@ void Learner::Update(const StepResult& result) {
   {
     const dist::Span span(timeline(), "update");
     optimizer_.Step(result.lr, result.grad_norm);
+    if (low_rank_) low_rank_->Apply();
   }
   if (!flat_) return;
   const dist::Span span(timeline(), "gather weights");
@@ -274,6 +285,7 @@ StepResult Learner::Step() {
   step_bytes_ = 0;
   result.loss = AllMicroBatches(prefetch_.Take(batch));
   SumOverRanks(result);
+  if (low_rank_) low_rank_->TakeGradients();
   if (!objective_)
     result.bits_per_byte = BitsPerByte(result.loss * static_cast<double>(tokens_per_step()), step_bytes_);
   result.lr = LearningRate(config_.train, state_.step);

@@ -21,6 +21,7 @@
 #include "train/flat_weights.h"
 #include "train/gradient_buckets.h"
 #include "train/layout.h"
+#include "train/low_rank.h"
 #include "train/memory_figures.h"
 #include "train/objective.h"
 #include "train/optimizer.h"
@@ -42,10 +43,10 @@ class Learner {
  public:
   // Opens tokenizer and data, resolves what the configuration leaves open (vocabulary, micro-batch,
   // precision), and makes the model. `notes` is called with messages for the user. With a group, which must
-  // outlive the object, every step is divided among its ranks; only one process alone takes an objective. Throws
-  // Error.
+  // outlive the object, every step is divided among its ranks; only one process alone takes an objective, or a rank for
+  // low-rank updates. Throws Error.
   Learner(const model::Config& config, const std::filesystem::path& cache, const data::Notes& notes,
-          dist::Group* group = nullptr, std::shared_ptr<Objective> objective = nullptr);
+          dist::Group* group = nullptr, std::shared_ptr<Objective> objective = nullptr, int64_t rank = 0);
 
   const model::Config& config() const { return config_; }
   const data::PreparedData& data() const { return data_; }
@@ -78,7 +79,9 @@ class Learner {
   MemoryFigures MeasureMemory() const;
 
   // The parts of a checkpoint of the current state.
-  CheckpointParts Parts() const { return {model_, optimizer_, *tokenizer_, states_, state_, OwnShard()}; }
+  CheckpointParts Parts() const {
+    return {model_, optimizer_, *tokenizer_, states_, state_, OwnShard(), low_rank_.get()};
+  }
 
   // Bytes of the moments that this rank holds, and the seconds that its steps have waited for sums over ranks.
   int64_t MomentBytes() const { return optimizer_.MomentBytes(); }
@@ -125,6 +128,7 @@ class Learner {
   nn::LanguageModel model_;
   std::shared_ptr<Objective> objective_;
   std::unique_ptr<FlatWeights> flat_;  // with a group; before the optimizer, which refers to the parameters
+  std::unique_ptr<LowRank> low_rank_;  // with a rank; before the optimizer for the same reason
   AdamW optimizer_;
   std::unique_ptr<GradientBuckets> buckets_;  // with a group
   std::unique_ptr<SequencePieces> pieces_;    // when ranks share sequences

@@ -4,6 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "nn/language_model.h"
 
 namespace lattice::train {
@@ -22,6 +26,10 @@ class Objective {
   // and targets int64 [B,T]; the loss is a mean over tokens. Shares of a step add up to 1.
   virtual double Backward(const nn::LanguageModel& model, const at::Tensor& inputs, const at::Tensor& targets,
                           double share) = 0;
+
+  // Means over the micro-batches since the last call, a value per layer, which the run writes to its log.
+  using Figures = std::map<std::string, std::vector<double>>;
+  virtual Figures TakeFigures() { return {}; }
 };
 
 }  // namespace lattice::train

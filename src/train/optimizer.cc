@@ -83,7 +83,11 @@ AdamW::AdamW(const nn::LanguageModel& model, const model::TrainConfig& config)
 
 AdamW::AdamW(const nn::LanguageModel& model, const model::TrainConfig& config,
              const std::vector<Piece>& pieces)
-    : config_(config), parameters_(model.parameters()) {
+    : AdamW(model.parameters(), config, pieces) {}
+
+AdamW::AdamW(const std::vector<nn::Parameter>& parameters, const model::TrainConfig& config,
+             const std::vector<Piece>& pieces)
+    : config_(config), parameters_(parameters) {
   c10::NoGradGuard no_grad;
   for (const Piece& piece : pieces) {
     Slot& slot = slots_.emplace_back(Slot{piece, {}, {}, at::zeros({}, at::kFloat)});

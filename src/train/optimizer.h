@@ -14,13 +14,16 @@
 
 namespace lattice::train {
 
-// Used by one thread at a time. The model must outlive the object.
+// Used by one thread at a time. The model, or the parameters, must outlive the object.
 class AdamW {
  public:
   // For the parameters that require a gradient. config.weight_decay applies to those with TensorInfo::decay.
   AdamW(const nn::LanguageModel& model, const model::TrainConfig& config);
   // Updates only `pieces` of the model's parameters, and holds moments only for them.
   AdamW(const nn::LanguageModel& model, const model::TrainConfig& config, const std::vector<Piece>& pieces);
+  // The same for any parameters.
+  AdamW(const std::vector<nn::Parameter>& parameters, const model::TrainConfig& config,
+        const std::vector<Piece>& pieces);
 
   // The Euclidean norm of all gradients; not finite when one of them is not. The order of summation is fixed,
   // so the result does not depend on the number of threads.

@@ -66,7 +66,7 @@ class Run {
         progress_(request.silent || !root() ? Progress::Mode::kSilent : Progress::Mode::kAuto),
         learner_(
             request.config, CacheOf(request.run), [this](const std::string& note) { progress_.Line(note); },
-            request.group, request.objective),
+            request.group, request.objective, request.low_rank),
         saving_(
             request.run, learner_.config().train, [this](const std::string& line) { progress_.Line(line); },
             [this] { return !result_.stopped && stop_.requested(); }, request.group) {
@@ -222,16 +222,15 @@ class Run {
     const bool due = Due(train.log_every) || state().step == 1 || state().step == train.steps;
     const double data_wait = due && group() ? group()->Max(learner_.DataWait()) : learner_.DataWait();
     if (due) {
-      Write({{"step", state().step},
-             {"loss", step.loss},
-             {"bits_per_byte", step.bits_per_byte},
-             {"lr", step.lr},
-             {"grad_norm", step.grad_norm},
-             {"tokens", state().tokens},
-             {"tokens_per_s", rate},
-             {"data_wait", data_wait},
-             {"memory", CurrentMemory()},
-             {"elapsed", Elapsed()}});
+      nlohmann::ordered_json line = {
+          {"step", state().step}, {"loss", step.loss},           {"bits_per_byte", step.bits_per_byte},
+          {"lr", step.lr},        {"grad_norm", step.grad_norm}, {"tokens", state().tokens},
+          {"tokens_per_s", rate}, {"data_wait", data_wait},      {"memory", CurrentMemory()},
+          {"elapsed", Elapsed()}};
+      if (request_.objective) {
+        for (const auto& [name, layers] : request_.objective->TakeFigures()) line[name] = layers;
+      }
+      Write(line);
     }
     const double left = static_cast<double>((train.steps - state().step) * learner_.tokens_per_step());
     progress_.Step({.step = state().step,

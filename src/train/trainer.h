@@ -38,6 +38,8 @@ struct TrainRequest {
   // What to learn (train/objective.h); null: to predict the next token. Its losses are no cross-entropies, so bits per
   // byte of steps are not computed; those of validations are.
   std::shared_ptr<Objective> objective;
+  int64_t low_rank =
+      0;  // projections learn as W0 + B A with factors of this rank (train/low_rank.h); 0: as a whole
 };
 
 struct TrainResult {

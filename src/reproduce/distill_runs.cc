@@ -1,0 +1,94 @@
+#include "reproduce/distill_runs.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "io/directory.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "reproduce/corpus.h"
+
+namespace lattice::reproduce {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxMetrics = size_t{256} << 20;
+
+// The text as one file, OUT/text/train.txt, made once.
+fs::path TrainingText(const DistillText& text, const DistillOptions& options) {
+  const fs::path file = options.out / "text" / "train.txt";
+  if (fs::exists(file)) return file;
+  std::string all;
+  for (const std::string& name : text.corpora) {
+    std::string part;
+    for (const fs::path& source : FilesOf(FindCorpus(options.data, name).train)) {
+      const io::MappedFile mapped(source);
+      part += mapped.text().substr(0, static_cast<size_t>(text.bytes) - part.size());
+    }
+    if (const size_t line = part.rfind('\n'); line != std::string::npos) part.resize(line + 1);
+    all += part;
+  }
+  io::MakeDirectories(file.parent_path());
+  io::WriteFileAtomic(file, all);
+  return file;
+}
+
+}  // namespace
+
+std::string FileName(const std::string& name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (plain) {
+      out += c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return out;
+}
+
+Command DistillCommand(const DistillOptions& options, const DistillText& text, const std::string& student,
+                       const fs::path& run, const std::string& stage,
+                       const std::vector<std::string>& settings) {
+  Command command;
+  command.args = {"distill",
+                  "--teacher",
+                  options.teacher.string(),
+                  "--student",
+                  student,
+                  "--data",
+                  TrainingText(text, options).string(),
+                  "--valid",
+                  FindCorpus(options.data, text.corpora.front()).valid.string(),
+                  "--out",
+                  run.string(),
+                  "--cache",
+                  (options.out / "teacher-layers").string(),
+                  "--stage",
+                  stage,
+                  "--threads",
+                  std::to_string(options.threads)};
+  for (const auto* list : {&settings, &options.settings}) {
+    for (const std::string& setting : *list) {
+      command.args.push_back("--set");
+      command.args.push_back(setting);
+    }
+  }
+  command.output = run / (stage + ".txt");
+  return command;
+}
+
+std::vector<nlohmann::json> MetricsOf(const fs::path& run, const std::string& stage) {
+  const fs::path file = run / stage / "metrics.jsonl";
+  if (!fs::exists(file)) return {};
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(io::ReadFile(file, kMaxMetrics));
+  for (std::string line; std::getline(lines, line);) rows.push_back(io::ParseJson(line, file.string()));
+  return rows;
+}
+
+}  // namespace lattice::reproduce

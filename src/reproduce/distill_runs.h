@@ -1,0 +1,44 @@
+// Runs of `lattice distill` as child processes: the text they learn from, their command, and what they have logged.
+#ifndef LATTICE_REPRODUCE_DISTILL_RUNS_H_
+#define LATTICE_REPRODUCE_DISTILL_RUNS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "reproduce/run_store.h"
+
+namespace lattice::reproduce {
+
+// The text of an experiment with a teacher: the beginnings of corpora, `bytes` of each.
+struct DistillText {
+  std::vector<std::string> corpora;
+  int64_t bytes = 0;
+};
+
+// What every run of such an experiment shares.
+struct DistillOptions {
+  std::filesystem::path teacher;  // a checkpoint
+  std::filesystem::path data;     // a directory with the corpora
+  std::filesystem::path out;      // directory of runs and results
+  std::filesystem::path tasks;  // a directory with the zero-shot tasks' jsonl files; empty: they are left out
+  std::vector<std::string> settings;  // section.key=value, for every run; before them come those of the run
+  int threads = 1;
+};
+
+// A name as that of a directory.
+std::string FileName(const std::string& name);
+
+// The command of one stage, into RUN/<stage>. It takes what the teacher computes from a cache in OUT.
+Command DistillCommand(const DistillOptions& options, const DistillText& text, const std::string& student,
+                       const std::filesystem::path& run, const std::string& stage,
+                       const std::vector<std::string>& settings);
+
+// The lines of metrics.jsonl of a stage; none when it has not begun.
+std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run, const std::string& stage);
+
+}  // namespace lattice::reproduce
+
+#endif  // LATTICE_REPRODUCE_DISTILL_RUNS_H_
