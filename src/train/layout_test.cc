@@ -10,6 +10,7 @@ namespace {
 
 model::Config Small() {
   model::Config config;
+  config.model.vocab_size = 257;
   config.train.seq_len = 64;
   config.train.batch_tokens = 8 * 64;
   return config;
