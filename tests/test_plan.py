@@ -8,11 +8,11 @@ import sys
 from dataclasses import replace
 
 import pytest
-from cli_program import ROOT
+from cli_program import PROGRAM, ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-from plan import cost, simulate  # noqa: E402  (needs the path)
+from plan import check, cost, simulate  # noqa: E402  (needs the path)
 
 WORK = cost.Work("w", parameters=100_000_000, flops_per_token=6e8, batch_tokens=65536, seq_len=1024, activation_bytes=1e5)
 MACHINE = cost.Machine(nodes=4, ranks_per_node=1, rank_flops=100e9, link_bytes=1e9, latency=0.0)
@@ -83,3 +83,9 @@ def test_the_command_prints_a_plan():
     assert "bound by" in shown and "train.save_every=" in shown
     wrong = subprocess.run([*words, "--nodes", "0"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "--nodes must be above 0" in wrong.stderr
+
+
+def test_the_model_that_is_measured_can_be_inspected():
+    work = check.work_of(PROGRAM)
+    assert work.parameters > 4e6, "its gradients fill a bucket"
+    assert work.flops_per_token > 6 * work.parameters / 2

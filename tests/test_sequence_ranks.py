@@ -1,5 +1,6 @@
 """Ranks that share sequences, a piece each, compute what one process with whole sequences does."""
 
+import json
 import re
 import resource
 import shutil
@@ -113,6 +114,19 @@ def test_a_rank_that_is_killed_is_named(text, tmp_path):
     for rank, (code, err) in enumerate(finish(processes)):
         if rank != 2:
             assert code == 1 and "rank 2 on host" in err and "is lost" in err and "--resume auto" in err, err
+
+
+def test_a_timeline_shows_what_ranks_do(text, tmp_path):
+    train(text, tmp_path / "run", 2, shared(2), "train.steps=2", args=("--timeline",))
+    for rank in (0, 1):
+        events = json.loads((tmp_path / f"run/timeline-{rank}.json").read_text())["traceEvents"]
+        spans = [event for event in events if event["ph"] == "X"]
+        assert {event["pid"] for event in events} == {rank} and all(event["dur"] >= 0 for event in spans)
+        count = {name: sum(event["name"] == name for event in spans) for name in ("forward", "backward", "wait for sums", "update")}
+        assert count == {"forward": 8, "backward": 8, "wait for sums": 2, "update": 2}, "a piece of each of 4 micro-batches, twice"
+        assert {"sum", "gather"} <= {event["name"] for event in spans if event["tid"] == 1}
+    alone = attempt(text, tmp_path / "alone", 1, args=("--timeline",))
+    assert alone.returncode == 2 and "--timeline" in alone.stderr
 
 
 def test_what_is_asked_must_fit(text, tmp_path):

@@ -25,6 +25,8 @@ from measure import PATHS, ROOT, Output, arguments, parse, table  # noqa: E402
 PROGRAM = ROOT / "build" / "release" / "bin" / "lattice"
 LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
 ROWS = 8  # sequences of a step, each a micro-batch
+SUBJECTS = {"one": "one process", "data": "data parallel", "sequence": "sequence parallel", "ddp": "DistributedDataParallel"}
+REFERENCE = {"data parallel": "one process", "sequence parallel": "data parallel", "DistributedDataParallel": "one process"}
 QUICK = ["model.width=256", "model.layers=4", "model.heads=4", "model.vocab_size=2048"]
 
 
@@ -136,18 +138,21 @@ def main():
     parser.add_argument("--seq-len", type=int, help="tokens of each of the 8 sequences of a step (default 256)")
     parser.add_argument("--steps", type=int, help="measured steps of a subject in a round (default 1)")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--no-ddp", action="store_true", help="leave DistributedDataParallel out")
+    parser.add_argument("--subjects", default=",".join(SUBJECTS), help=f"some of {', '.join(SUBJECTS)} (default all)")
     parser.add_argument("--timeline", metavar="DIR", help="write traces (chrome://tracing) and pictures of the last step there")
     options = parse(parser)
     if options.threads < 2:
         parser.error("two threads at least: with one there is nothing to divide")
+    wanted = options.subjects.split(",")
+    if not set(wanted) <= set(SUBJECTS):
+        parser.error(f"--subjects must be of {', '.join(SUBJECTS)}, got {options.subjects}")
     options.seq_len = options.seq_len or (128 if options.quick else 256)
     options.steps = options.steps or (4 if options.quick else 1)
     output = Output(options.json)
     ranks = ("--ranks", options.threads, "--threads", 1, "--timeline")
     subjects = {"one process": ("--threads", options.threads), "data parallel": ranks,
                 "sequence parallel": (*ranks, "--set", f"train.sequence_ranks={options.threads}")}
-    times = {name: [] for name in (*subjects, *([] if options.no_ddp else ["DistributedDataParallel"]))}
+    times = {name: [] for key, name in SUBJECTS.items() if key in wanted}
     traces = {}
     for round_ in range(options.rounds):
         for name in times:
@@ -160,13 +165,13 @@ def main():
 
     tokens = ROWS * options.seq_len
     rate = {name: tokens / min(all_) for name, all_ in times.items()}
-    reference = {"data parallel": "one process", "sequence parallel": "data parallel", "DistributedDataParallel": "one process"}
+    reference = {name: to for name, to in REFERENCE.items() if name in rate and to in rate}
     output.say(f"{'a small model' if options.quick else Path(options.config).stem}, {ROWS} sequences of {options.seq_len} tokens a step, "
                f"{options.threads} threads or ranks, load average {os.getloadavg()[0]:.1f}\n")
     output.say(table(["subject", "s a step, best", "worst", "tokens/s", "ratio", "to"],
                      [[name, f"{min(times[name]):.2f}", f"{max(times[name]):.2f}", f"{rate[name]:.0f}",
                        f"{rate[name] / rate[reference[name]]:.3f}" if name in reference else "", reference.get(name, "")] for name in times]))
-    hidden = [communication(traces["data parallel"], rank) for rank in range(options.threads)]
+    hidden = [communication(traces["data parallel"], rank) for rank in range(options.threads)] if "data parallel" in traces else []
     output.say()
     for one in hidden:
         output.say(f"rank {one['rank']}: gradients on their way {one['sums_s']:.2f} s, work stood still for {one['waits_s']:.2f} s: "
@@ -178,7 +183,7 @@ def main():
             draw(output, directory, name.replace(" ", "-"), f"A step of {options.threads} ranks, {name}", events)
     output.finish(dict(model="quick" if options.quick else Path(options.config).stem, rows=ROWS, seq_len=options.seq_len, ranks=options.threads,
                        load_average=os.getloadavg()[0], seconds=times, tokens_per_s=rate, communication=hidden,
-                       ratios={name: rate[name] / rate[to] for name, to in reference.items() if name in rate}))
+                       ratios={name: rate[name] / rate[to] for name, to in reference.items()}))
 
 
 if __name__ == "__main__":

@@ -25,14 +25,14 @@ def step_time(program, ranks):
     with tempfile.TemporaryDirectory(prefix="lattice-plan-") as directory:
         text = Path(directory) / "text.txt"
         text.write_text("".join(f"line {i} of a text that is long enough for a few steps, and says {i * i % 97}\n" for i in range(3000)))
-        subprocess.run([program, "train", "--data", text, "--out", f"{directory}/run", "--ranks", str(ranks), "--threads", "1", *words()],
+        subprocess.run([program, "train", "--config", "tiny", "--data", text, "--out", f"{directory}/run", "--ranks", str(ranks), "--threads", "1", *words()],
                        check=True, stdout=subprocess.DEVNULL, env=environment)
         lines = [json.loads(line) for line in Path(directory, "run/metrics.jsonl").read_text().splitlines()]
     return statistics.median(1024 / line["tokens_per_s"] for line in lines[3:] if "tokens_per_s" in line)
 
 
 def work_of(program):
-    inspected = subprocess.run([program, "inspect", "--json", "--set", "model.vocab_size=257", *words()], capture_output=True, text=True, check=True)
+    inspected = subprocess.run([program, "inspect", "--config", "tiny", "--json", "--set", "model.vocab_size=257", *words()], capture_output=True, text=True, check=True)
     facts = json.loads(inspected.stdout)
     return cost.Work("check", facts["parameters"]["total"], facts["training_flops_per_token"], 1024, 256, 0)
 
