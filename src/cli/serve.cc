@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/memory_return.h"
 #include "cli/between.h"
 #include "cli/command.h"
 #include "cli/open_model.h"
@@ -80,6 +81,7 @@ void OpenStore(ServeFlags& options) {
 }
 
 int Serve(ServeFlags options) {
+  UseOneArena();
   // Blocked before any thread starts, so that all inherit the mask; sigwait below receives the signals.
   sigset_t signals;
   ::sigemptyset(&signals);

@@ -153,6 +153,21 @@ TEST(Limits, AnswersNobodyReadsHoldLittleMemoryAndGiveItBack) {
       << Status("VmRSS") - before;
 }
 
+TEST(Limits, RequestsWhoseClientsHaveGoneGiveTheirMemoryBack) {
+  const RunningServer running;
+  EXPECT_EQ(running.Post("/tokenize", json{{"text", "warm"}}).status, 200);
+  const int64_t before = Status("VmRSS");
+  // Each takes a worker longer than the server needs to notice that its client has gone.
+  std::string body = "{\"text\": [{}";
+  while (body.size() < (6 << 20)) body += ",{}";
+  for (int i = 0; i < 6; ++i) RawClient(running.port).SendPost("/tokenize", body + "]}");
+  const auto& metrics = running.server.metrics();
+  EXPECT_TRUE(Eventually([&] { return metrics.connections == 0; }));
+  if (kSanitized) return;
+  EXPECT_TRUE(Eventually([&] { return Status("VmRSS") - before < (int64_t{24} << 20); }))
+      << Status("VmRSS") - before;
+}
+
 TEST(Limits, BodiesOnTheirWayAreBoundedAndSmallOnesStillServed) {
   ServerOptions options;
   options.http.bytes = 4 << 20;

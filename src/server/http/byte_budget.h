@@ -17,23 +17,18 @@ class ByteBudget {
   ByteBudget& operator=(const ByteBudget&) = delete;
 
   int64_t Used() const { return used_; }
-  // The highest use since the last ForgetPeak.
-  int64_t Peak() const { return peak_; }
-  void ForgetPeak() { peak_ = used_.load(); }
 
  private:
   friend class ReservedBytes;
   bool Take(int64_t bytes) {
     const int64_t used = used_ += bytes;
     if (used > limit_) return used_ -= bytes, false;
-    for (int64_t peak = peak_; peak < used && !peak_.compare_exchange_weak(peak, used);) {
-    }
     return true;
   }
   void Give(int64_t bytes) { used_ -= bytes; }
 
   const int64_t limit_;
-  std::atomic<int64_t> used_{0}, peak_{0};
+  std::atomic<int64_t> used_{0};
 };
 
 // A reservation in the budget, released by the destructor. The first kFree bytes of each are not counted, so

@@ -3,7 +3,6 @@
 #include "server/http/http_server.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -28,8 +27,8 @@ namespace {
 constexpr std::chrono::milliseconds kTick{200};
 // The send buffer of a socket: how much of an answer the system holds for a client that does not read.
 constexpr int kSystemBytes = 256 << 10;
-// When at least so many bytes of requests and answers have been freed, memory is returned to the system.
-constexpr int64_t kTrimBytes = 4 << 20;
+// How often freed memory is looked for, and how long after the last work.
+constexpr std::chrono::seconds kBetweenLooks{1}, kLooksAfterWork{3};
 
 constexpr std::string_view kServerFull =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -155,7 +154,7 @@ void HttpServer::Loop() {
   Clock::time_point last_tick = Clock::now();
   std::array<epoll_event, 256> events{};
   for (;;) {
-    const bool idle = connections_.empty() && listening_ && budget_.Peak() < kTrimBytes;
+    const bool idle = connections_.empty() && listening_ && Clock::now() - active_ > kLooksAfterWork;
     const int count =
         ::epoll_wait(epoll_, events.data(), events.size(), idle ? -1 : static_cast<int>(kTick.count()));
     bool accept = false;
@@ -213,9 +212,11 @@ void HttpServer::OnTick() {
       if (!each->ended()) each->OnTick(now);
     });
   }
-  if (budget_.Peak() - budget_.Used() < kTrimBytes) return;
-  ::malloc_trim(0);
-  budget_.ForgetPeak();
+  // Work for clients that have gone goes on for a while, and frees its memory behind them.
+  if (!connections_.empty() || !context_.workers.Idle()) active_ = now;
+  if (now < next_look_) return;
+  memory_.Look();
+  next_look_ = now + kBetweenLooks;
 }
 
 void HttpServer::Accept() {
@@ -239,6 +240,7 @@ bool HttpServer::AcceptOne() {
 }
 
 void HttpServer::AddConnection(int socket, ClientId client) {
+  active_ = Clock::now();
   const auto known = clients_.find(client);
   const int64_t held = known == clients_.end() ? 0 : known->second;
   const bool greedy = limits_.client_connections > 0 && held >= limits_.client_connections;

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/memory_return.h"
 #include "server/http/connection.h"
 #include "server/http/http_counters.h"
 
@@ -76,7 +77,9 @@ class HttpServer {
   bool listening_ = false;
   std::unordered_map<int, std::unique_ptr<Connection>> connections_;  // by socket
   std::unordered_map<ClientId, int64_t> clients_;                     // number of connections by client
-  std::vector<int> ended_;                                            // sockets of connections to remove
+  Clock::time_point active_, next_look_;
+  MemoryReturn memory_;
+  std::vector<int> ended_;  // sockets of connections to remove
   std::atomic<bool> stopping_{false};
   std::atomic<Clock::rep> end_at_;
   std::thread thread_;

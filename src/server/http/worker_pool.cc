@@ -72,6 +72,11 @@ bool WorkerPool::Request(std::shared_ptr<Work> work, int64_t most_waiting) noexc
   return true;
 }
 
+bool WorkerPool::Idle() {
+  const std::lock_guard lock(mutex_);
+  return active_ == 0 && deliveries_.first == nullptr && requests_.first == nullptr;
+}
+
 bool WorkerPool::MayTakeRequest() const { return requests_.first != nullptr && busy_ + 1 < count_; }
 
 void WorkerPool::Loop() {
@@ -83,6 +88,7 @@ void WorkerPool::Loop() {
     std::shared_ptr<Work> work = delivery ? deliveries_.Pop() : requests_.Pop();
     work->state_ = Work::State::kRunning;
     if (!delivery) ++busy_;
+    ++active_;
     lock.unlock();
     work->Run();
     lock.lock();
@@ -100,6 +106,7 @@ void WorkerPool::Loop() {
       work.reset();
       lock.lock();
     }
+    --active_;
   }
 }
 

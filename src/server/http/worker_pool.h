@@ -40,6 +40,9 @@ class WorkerPool {
   // Posts a request. Returns false, and does nothing, when `most_waiting` requests are waiting already.
   bool Request(std::shared_ptr<Work> work, int64_t most_waiting) noexcept;
 
+  // Whether nothing is posted or running, and everything that has run is destroyed.
+  bool Idle();
+
   void Stop();
 
  private:
@@ -58,7 +61,8 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   Queue deliveries_, requests_;
-  int64_t busy_ = 0;  // threads that are running requests
+  int64_t busy_ = 0;    // threads that are running requests
+  int64_t active_ = 0;  // threads that hold a work, also one that has run and is being destroyed
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -47,6 +47,25 @@ TEST(WorkerPool, LongRequestsLeaveAThreadToDeliveries) {
   pool.Stop();  // what it still runs waits for what this function owns
 }
 
+TEST(WorkerPool, IsIdleWhenWhatHasRunIsDestroyed) {
+  std::promise<void> release, destroying;
+  const std::shared_future<void> released = release.get_future().share();
+  WorkerPool pool(2);
+  EXPECT_TRUE(pool.Idle());
+  const auto wait = [&](const int* value) {
+    destroying.set_value();
+    released.wait();
+    delete value;
+  };
+  // The last owner of what the work holds is the thread that has run it.
+  EXPECT_TRUE(pool.Request(std::make_shared<Does>([held = std::shared_ptr<int>(new int(0), wait)] {}), 8));
+  destroying.get_future().wait();
+  EXPECT_FALSE(pool.Idle());
+  release.set_value();
+  while (!pool.Idle()) std::this_thread::yield();
+  pool.Stop();
+}
+
 TEST(WorkerPool, RefusesRequestsBeyondItsQueue) {
   WorkerPool pool(2);
   std::promise<void> release;
