@@ -12,34 +12,22 @@
 #include <thread>
 #include <vector>
 
+#include "base/memory_return.h"
 #include "runtime/testing.h"
 #include "server/server.h"
-#include "text/bytes.h"
+#include "text/testing.h"
 
 namespace lattice::server {
 
-// A byte tokenizer without an end-of-text token, so that a text ends only where a test says so.
-class EndlessBytes : public text::Tokenizer {
- public:
-  EndlessBytes() : Tokenizer("bytes", 257, {}, {}) {}
-  void EncodeTo(std::string_view text, std::vector<int32_t>& out) const override {
-    bytes_.EncodeTo(text, out);
-  }
-
- protected:
-  void AppendToken(int32_t id, bool at_start, std::string& out) const override {
-    bytes_.DecodeTo(id, at_start, out);
-  }
-
- private:
-  const text::BytesTokenizer bytes_;
-};
+// As in `lattice serve`.
+inline const bool kOneArena = (UseOneArena(), true);
 
 inline ServedModel TinyServed(std::string_view mixer = "lattice_dec") {
   model::ModelConfig config = runtime::TinyConfig(mixer);
   config.vocab_size = 264;  // more ids than the tokenizer has: the rest must never be sampled
   const auto model = runtime::Model::Untrained(config, 7, runtime::WeightFormat::kF32);
-  return {"tiny", model, std::make_shared<EndlessBytes>(), 1};
+  // Without an end-of-text token, so that a text ends only where a test says so.
+  return {"tiny", model, std::make_shared<text::SpecialBytes>(257, text::SpecialIds{}), 1};
 }
 
 struct Answer {

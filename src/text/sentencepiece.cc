@@ -98,6 +98,17 @@ SpecialIds SpecialIdsOf(const Processor& processor) {
   return ids;
 }
 
+// Pieces that no text is encoded to.
+std::vector<SpecialToken> SpecialTokensOf(const Processor& processor) {
+  std::vector<SpecialToken> tokens;
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    const std::string& piece = processor.IdToPiece(id);
+    if (processor.IsControl(id) || (piece == kEndOfText && !processor.IsUnknown(id)))
+      tokens.push_back({id, piece});
+  }
+  return tokens;
+}
+
 // The set of characters that are pieces. A model without byte pieces makes one unknown token of a run of
 // other characters, and the library builds its text in quadratic time, one character after the other: 64 KiB
 // take 0.1 s, 1 MiB takes 25 s. The length of such runs is therefore limited; ordinary text has a space or a
@@ -155,7 +166,7 @@ class SentencePieceTokenizer : public Tokenizer {
   SentencePieceTokenizer(std::unique_ptr<Processor> processor, const SentencePieceModel& model,
                          std::string content)
       : Tokenizer("sentencepiece", processor->GetPieceSize(), SpecialIdsOf(*processor),
-                  {{std::string(kSentencePieceFile), std::move(content)}}),
+                  {{std::string(kSentencePieceFile), std::move(content)}}, SpecialTokensOf(*processor)),
         model_(model),
         texts_(PieceTexts(*processor, model)),
         drop_first_space_(model.dummy_prefix || model.remove_extra_spaces),

@@ -18,6 +18,7 @@ class Spellings {
   explicit Spellings(std::span<const SpecialToken> tokens) {
     for (const SpecialToken& token : tokens) {
       if (!token.text.empty()) by_first_[static_cast<uint8_t>(token.text.front())].push_back(&token);
+      longest_ = std::max(longest_, token.text.size());
     }
     for (auto& list : by_first_) {
       std::stable_sort(list.begin(), list.end(), [](const SpecialToken* a, const SpecialToken* b) {
@@ -33,8 +34,18 @@ class Spellings {
     }
     return nullptr;
   }
+  // Whether a spelling begins with the whole of `text`, which is not empty, and goes on behind it.
+  bool Begins(std::string_view text) const {
+    for (const SpecialToken* token : by_first_[static_cast<uint8_t>(text.front())]) {
+      if (token->text.size() > text.size() && token->text.starts_with(text)) return true;
+    }
+    return false;
+  }
+  // Bytes of the longest spelling.
+  size_t longest() const { return longest_; }
 
  private:
+  size_t longest_ = 0;
   std::array<std::vector<const SpecialToken*>, 256> by_first_;  // by their first byte, longest first
 };
 

@@ -85,7 +85,11 @@ class Api {
   void UseTemplate(CompletionRequest& request) const;
   // Throws ApiError (400) for a text that the tokenizer refuses; `param` is the field of the request.
   std::vector<int32_t> Encoded(const std::string& text, const char* param) const;
+  // `at_start`: nothing stands before the prompt, so that a text begins as all texts of the model do. Token ids are
+  // taken as they are.
   std::vector<int32_t> TokensOf(const Prompt& prompt, bool at_start) const;
+  // Puts the token in front that every text of the model begins with, if there is one.
+  void BeginText(std::vector<int32_t>& tokens) const;
   std::vector<Task> TasksOf(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts,
                             const std::shared_ptr<Conversation>& conversation) const;
   // The memory that an answer takes until it is complete. Throws ApiError when that is more than allowed.

@@ -3,52 +3,28 @@
 
 #include "server/api/api.h"
 #include "server/engine/random_id.h"
+#include "text/guarded_text.h"
 
 namespace lattice::server {
-namespace {
-
-// A special token in the rendered text: a marker that no message can contain by design, because it is random.
-struct SpecialMarker {
-  std::string text;
-  int32_t id;
-};
-
-}  // namespace
 
 void Api::UseTemplate(CompletionRequest& request) const {
   const text::SpecialIds& special = served_.tokenizer->special();
-  std::vector<SpecialMarker> markers;
+  text::GuardedText guarded(*served_.tokenizer, std::to_string(RandomBits()));
   OrderedJson tokens = OrderedJson::object();
   const OrderedJson& known = served_.chat_template->special();
-  for (const auto& [name, id] :
-       {std::pair{"bos_token", special.Begin()}, std::pair{"eos_token", special.End()}}) {
-    // Where the tokenizer has no such id, the template's name for it is text like any other.
-    if (id < 0) continue;
-    markers.push_back({RandomId("\x02"), id});
-    tokens[name] = markers.back().text;
-  }
-  OrderedJson messages = OrderedJson::array();
-  for (const ChatMessage& message : request.messages)
-    messages.push_back({{"role", message.role}, {"content", message.content}});
-  std::string rendered;
+  // Where the tokenizer has no such id, the template's name for it is text like any other.
+  if (special.Begin() >= 0) tokens["bos_token"] = guarded.Special(special.Begin());
+  if (special.End() >= 0) tokens["eos_token"] = guarded.Special(special.End());
+  std::vector<int32_t> ids;
   try {
-    rendered = served_.chat_template->Render(messages, true, tokens);
+    OrderedJson messages = OrderedJson::array();
+    for (const ChatMessage& message : request.messages)
+      messages.push_back({{"role", message.role},
+                          {"content", guarded.Guard(message.content, text::jinja::Limits().output_bytes)}});
+    ids = guarded.Encode(served_.chat_template->Render(messages, true, tokens));
   } catch (const Error& error) {
     throw ApiError(400, StrCat("the model's chat template refuses the messages: ", error.what()), "messages",
                    "chat_template");
-  }
-  std::vector<int32_t> ids;
-  for (size_t at = 0; at < rendered.size();) {
-    size_t end = rendered.size();
-    const SpecialMarker* next = nullptr;
-    for (const SpecialMarker& marker : markers) {
-      const size_t found = rendered.find(marker.text, at);
-      if (found < end) end = found, next = &marker;
-    }
-    const std::vector<int32_t> part = Encoded(rendered.substr(at, end - at), "messages");
-    ids.insert(ids.end(), part.begin(), part.end());
-    if (next != nullptr) ids.push_back(next->id);
-    at = end + (next == nullptr ? 0 : next->text.size());
   }
   request.prompts = {Prompt(std::move(ids))};
   request.templated = true;

@@ -152,7 +152,8 @@ std::vector<int32_t> Api::Encoded(const std::string& text, const char* param) co
 
 std::vector<int32_t> Api::TokensOf(const Prompt& prompt, bool at_start) const {
   std::vector<int32_t> tokens;
-  if (const auto* text = std::get_if<std::string>(&prompt)) {
+  const auto* const text = std::get_if<std::string>(&prompt);
+  if (text != nullptr) {
     tokens = Encoded(*text, "prompt");
   } else {
     tokens = std::get<std::vector<int32_t>>(prompt);
@@ -163,8 +164,13 @@ std::vector<int32_t> Api::TokensOf(const Prompt& prompt, bool at_start) const {
                           " are accepted"),
                    "prompt", "context_length_exceeded");
   }
-  if (tokens.empty() && at_start) tokens.push_back(served_.FirstToken());
+  if (text != nullptr && !text->empty() && at_start) BeginText(tokens);
   return tokens;
+}
+
+void Api::BeginText(std::vector<int32_t>& tokens) const {
+  const text::SpecialIds& special = served_.tokenizer->special();
+  if (special.starts_texts) tokens.insert(tokens.begin(), special.bos);
 }
 
 std::vector<Task> Api::TasksOf(const CompletionRequest& request,
@@ -182,7 +188,7 @@ std::vector<Task> Api::TasksOf(const CompletionRequest& request,
       task.sampler = request.sampler;
       task.sampler.seed = seed + static_cast<uint64_t>(i);
       task.stops = request.stops;
-      task.at_start = prompt.size() == 1 && prompt[0] == served_.tokenizer->special().eot;
+      task.at_start = prompt.size() == 1 && prompt[0] == served_.FirstToken();
       task.logprobs = request.logprobs;
       task.prompt_logprobs = request.echo && request.logprobs >= 0;
       task.trace = request.trace;
@@ -264,7 +270,10 @@ void Api::Answer(const CompletionRequest& parsed, Call& call) {
   }
   const bool fresh = !conversation || conversation->position() == 0;
   for (const Prompt& prompt : request.prompts) made_of.prompts.push_back(TokensOf(prompt, fresh));
-  if (request.prompts.empty()) made_of.prompts.push_back(TokensOf("", fresh));
+  if (request.prompts.empty()) made_of.prompts.emplace_back();
+  for (std::vector<int32_t>& prompt : made_of.prompts) {
+    if (prompt.empty() && fresh) prompt.push_back(served_.FirstToken());
+  }
   if (conversation) CheckContinues(*conversation, made_of.prompts[0]);
   if (conversation) {
     const int64_t more = static_cast<int64_t>(made_of.prompts[0].size()) + request.max_tokens;

@@ -99,7 +99,7 @@ void Api::Embeddings(Call& call) {
   std::vector<Task> tasks;
   for (const Prompt& input : request.inputs) {
     Task& task = tasks.emplace_back();
-    task.prompt = TokensOf(input, false);
+    task.prompt = TokensOf(input, true);
     if (task.prompt.empty())
       throw ApiError(400, "input has an empty text; its embedding is not defined", "input");
     task.embed = true;

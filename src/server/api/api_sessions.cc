@@ -115,7 +115,7 @@ void Api::CreateSession(Call& call) {
   std::vector<int32_t> tokens;
   if (const nlohmann::json* prompt = fields.Find("prompt")) {
     const RequestLimits& limits = limits_.request;
-    tokens = prompt->is_string() ? TokensOf(prompt->get<std::string>(), false)
+    tokens = prompt->is_string() ? TokensOf(prompt->get<std::string>(), true)
                                  : fields.Ids(*prompt, "prompt", limits.vocabulary, limits.prompt_tokens);
   }
   fields.Finish();
@@ -166,6 +166,7 @@ void Api::AppendToSession(Call& call) {
   fields.Finish();
   SessionStore::Lease lease = Borrow(call, call.id());
   if (key.Replay(call, lease, false, metrics_)) return;
+  if (text != nullptr && !tokens.empty() && lease.conversation().position() == 0) BeginText(tokens);
   const auto more = static_cast<int64_t>(tokens.size());
   sessions_.CheckLength(lease.conversation(), more);
   lease.Reserve(GrownBytes(lease.conversation(), more) * (key.given() ? 2 : 1));
