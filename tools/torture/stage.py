@@ -59,6 +59,10 @@ class Stage:
             self._models[kind] = write_model(kind, self.directory / kind)
         return self._models[kind]
 
+    def use_model(self, kind, path):
+        """A checkpoint that an attack has made."""
+        self._models[kind] = path
+
     def start(self, attack, **options):
         """A server with the attack's options, each of which may be replaced."""
         ceiling = options.pop("ceiling", 0)
