@@ -5,6 +5,7 @@ once, four times as many clients as places, idle sessions, and with --soak the m
 --model the weights are untrained: they take the same time.
 """
 
+import statistics
 import sys
 from pathlib import Path
 
@@ -40,17 +41,45 @@ def bench_stores(options, out):
     import deployment  # needs what torture needs
 
     seconds, tokens = options.seconds or ("1" if options.quick else "5"), options.tokens or "32"
-    figures = dict(bench="serve", stores=deployment.stores(options.config or "configs/tiny.toml", seconds, tokens),
-                   replicas=deployment.replicas(seconds, tokens))
+    config = options.config or "configs/tiny.toml"
+    figures = dict(bench="serve", config=config, stores=deployment.stores(config, seconds, tokens, options.busy),
+                   replicas=deployment.replicas(seconds, tokens) if options.busy else {})
     memory = figures["stores"][0]
+
+    def rate(store):
+        return statistics.median(store["tokens_per_second"]) if store["tokens_per_second"] else float("nan")
+
     out.say(measure.table(["store", "idle session p50, ms", "beyond memory", "p99, ms", "tokens/s", "of memory's", "KB stored"], [
         [one["store"], f"{1e3 * one['resume_p50']:.1f}", f"{1e3 * (one['resume_p50'] - memory['resume_p50']):.1f}",
-         f"{1e3 * one['resume_p99']:.1f}", f"{one['tokens_per_second']:,.0f}",
-         f"{100 * one['tokens_per_second'] / memory['tokens_per_second']:.1f} %", f"{one['written_bytes'] / 1e3:,.0f}"]
-        for one in figures["stores"]]))
-    for name, rate in figures["replicas"].items():
-        out.say(f"{name}: {rate:,.0f} tokens/s")
+         f"{1e3 * one['resume_p99']:.1f}", f"{rate(one):,.0f}", f"{100 * rate(one) / rate(memory):.1f} %",
+         f"{one['written_bytes'] / 1e3:,.0f}"] for one in figures["stores"]]))
+    for name, rates in figures["replicas"].items():
+        out.say(f"{name}: {', '.join(f'{one:,.0f}' for one in rates)} tokens/s")
     out.finish(figures)
+    return 0
+
+
+def bench_many(options, out):
+    import deployment
+
+    figures = dict(bench="serve", many=deployment.many(options.config or "configs/tiny.toml", options.many))
+    found = figures["many"]
+    out.say(f"{found['sessions']:,} sessions of {found['stored_bytes'] / 1e3:,.0f} KB stored in {found['seconds']:,.0f} s; "
+            f"resident after each tenth, MB: {' '.join(f'{one / 1e6:,.1f}' for one in found['resident_bytes'])}")
+    out.say(f"{found['resumed']} of them resumed, {found['wrong']} with another text than their prompt's")
+    out.finish(figures)
+    return 0 if found["wrong"] == found["failed"] == 0 else 1
+
+
+def bench_states(options, out):
+    import states
+
+    text = Path(options.text).read_text(encoding="utf-8", errors="replace")[-400_000:]
+    found = states.measure_states(options.model, text, *((4, 128, 64) if options.quick else (48, 512, 128)))
+    out.say(measure.table(["state", "perplexity", "mean log-probability lost", "largest change", "KB", "zstd, KB"], [
+        [name, f"{one['perplexity']:.4f}", f"{one['mean_difference']:.2e}", f"{one['largest_difference']:.2e}",
+         f"{one['bytes'] / 1e3:,.1f}", f"{one['zstd_bytes'] / 1e3:,.1f}"] for name, one in found.items()]))
+    out.finish(dict(bench="serve", states=found))
     return 0
 
 
@@ -58,8 +87,21 @@ def main():
     parser = measure.arguments(__doc__, "./lattice bench serve --streams 200 --soak 600")
     RUNNER.add_options(parser)
     parser.add_argument("--stores", action="store_true", help="measure stores of sessions and replicas instead")
+    parser.add_argument("--busy", type=int, default=64, metavar="N",
+                        help="with --stores: sessions that are never idle (default 64); 0: only resume idle ones")
+    parser.add_argument("--many", type=int, default=0, metavar="N",
+                        help="make N sessions in a directory instead, of which 64 fit into memory")
+    parser.add_argument("--states", action="store_true",
+                        help="measure what states of bf16 or 8 bits would cost instead, with --model and --text")
+    parser.add_argument("--text", metavar="FILE", help="with --states: text that the model was not trained on")
     options = measure.parse(parser)
+    if options.states and not (options.model and options.text):
+        parser.error("--states needs --model, a trained one, and --text")
     out = measure.Output(options.json)
+    if options.states:
+        return bench_states(options, out)
+    if options.many:
+        return bench_many(options, out)
     if options.stores:
         return bench_stores(options, out)
     figures = dict(bench="serve", threads=options.threads, **RUNNER.figures(options))

@@ -17,15 +17,15 @@ PROGRAMS = ROOT / "build" / "release" / "bin"
 
 def measured(*args):
     command = [PROGRAMS / "lattice_bench_serve", "--json", *args]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT, timeout=3600)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT, timeout=7200)
     if done.returncode != 0:
         raise SystemExit(done.stderr or done.stdout)
     return json.loads(done.stdout)
 
 
-def stores(config, seconds, tokens):
+def stores(config, seconds, tokens, busy):
     """Figures of memory, directory and, where redis-server is installed, Redis."""
-    args = ["--stores", "--config", config, "--seconds", seconds, "--tokens", tokens]
+    args = ["--stores", "--config", config, "--seconds", seconds, "--tokens", tokens, "--busy", busy]
     if not services.TOOLS["redis-server"]:
         return measured(*args)["stores"]
     with tempfile.TemporaryDirectory() as directory:
@@ -36,8 +36,16 @@ def stores(config, seconds, tokens):
             redis.kill()
 
 
+def many(config, count):
+    """Memory of a server while `count` sessions are made, of which few are in memory."""
+    return measured("--many", count, "--prompt", 4, "--config", config)
+
+
+ROUNDS = 3
+
+
 def replicas(seconds, tokens):
-    """Tokens per second of one replica, and of two behind nginx; empty where a program is missing."""
+    """Tokens per second of one replica, and of two behind nginx, in turn; empty where a program is missing."""
     if not all(services.TOOLS.values()):
         return {}
     with tempfile.TemporaryDirectory() as directory:
@@ -47,15 +55,15 @@ def replicas(seconds, tokens):
         redis = services.redis(directory).start()
         servers = [services.replica(PROGRAMS / "lattice-run", model, directory, f"redis://127.0.0.1:{redis.port}/0", key, name)
                    for name in ("one", "two")]
-        out, running = {}, [redis]
+        out, running = {"one": [], "two behind nginx": []}, [redis]
         try:
             load = ["--seconds", seconds, "--tokens", tokens, "--places", 32, "--port"]
-            running.append(servers[0].start())
-            out["one"] = measured(*load, servers[0].port)["tokens_per_second"]
-            running.append(servers[1].start())
+            running += [one.start() for one in servers]
             front = services.nginx(directory, [one.port for one in servers])
             running.append(front.start())
-            out["two behind nginx"] = measured(*load, front.port)["tokens_per_second"]
+            for _ in range(ROUNDS):
+                for name, port in zip(out, (servers[0].port, front.port)):
+                    out[name].append(measured(*load, port)["tokens_per_second"])
             return out
         finally:
             for process in running:

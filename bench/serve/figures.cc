@@ -24,13 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-int64_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
-}
-
 double Quantile(std::vector<double>& values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -213,6 +206,13 @@ std::vector<int64_t> Soak(const server::ServedModel& served, const ServeBenchOpt
 }
 
 }  // namespace
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
 
 ServeFigures MeasureServe(const server::ServedModel& served, const ServeBenchOptions& options) {
   ServeFigures out;

@@ -39,6 +39,8 @@ struct ServeFigures {
   std::vector<int64_t> soak;                // resident bytes during the soak test, after its first tenth
 };
 
+int64_t ResidentBytes();
+
 ServeFigures MeasureServe(const server::ServedModel& served, const ServeBenchOptions& options);
 
 }  // namespace lattice::bench

@@ -24,6 +24,7 @@ struct ServeBenchFlags {
   bool json = false;
   bool stores = false;
   int64_t busy = 64;  // sessions that are never idle
+  int64_t many = 0;   // sessions in a directory; 0: measure something else
   std::string redis;  // address; empty: without
   int port = 0;       // of a server that runs already; 0: measure one of this process
 };
@@ -98,14 +99,40 @@ int BenchStores(const ServeBenchFlags& options) {
                    {"written_bytes", f.written_bytes}});
     if (!options.json)
       std::cout << f.store << ": a token of an idle session in " << Fixed(1e3 * f.resume_p50, 1)
-                << " ms (p99 " << Fixed(1e3 * f.resume_p99, 1) << "), " << Fixed(f.tokens_per_second, 0)
-                << " tokens/s with " << options.busy << " busy ones\n";
+                << " ms (p99 " << Fixed(1e3 * f.resume_p99, 1) << "); " << options.busy
+                << " busy ones, tokens/s:";
+    for (const double rate : f.tokens_per_second)
+      if (!options.json) std::cout << " " << Fixed(rate, 0);
+    if (!options.json) std::cout << "\n";
   }
   if (options.json) std::cout << nlohmann::ordered_json{{"stores", all}}.dump(2) << "\n";
   return 0;
 }
 
+int BenchMany(const ServeBenchFlags& options) {
+  const ManyFigures f = MeasureManySessions(Open(options), options.bench, options.many);
+  if (options.json) {
+    std::cout << nlohmann::ordered_json{{"sessions", f.sessions},
+                                        {"failed", f.failed},
+                                        {"seconds", f.seconds},
+                                        {"resident_bytes", f.resident_bytes},
+                                        {"stored_bytes", f.stored_bytes},
+                                        {"resumed", f.resumed},
+                                        {"wrong", f.wrong}}
+                     .dump(2)
+              << "\n";
+  } else {
+    std::cout << f.sessions << " sessions of " << BytesText(static_cast<int64_t>(f.stored_bytes)) << " in "
+              << Fixed(f.seconds, 0) << " s; resident after each tenth:";
+    for (const int64_t bytes : f.resident_bytes) std::cout << " " << BytesText(bytes);
+    std::cout << "\n"
+              << f.resumed << " of them resumed, " << f.wrong << " with another text than their prompt's\n";
+  }
+  return f.failed == 0 && f.wrong == 0 ? 0 : 1;
+}
+
 int Bench(const ServeBenchFlags& options) {
+  if (options.many > 0) return BenchMany(options);
   if (options.stores) return BenchStores(options);
   if (options.port != 0) {
     const LoadFigures load = MeasurePort(Open(options), options.bench, options.port, options.bench.places);
@@ -142,6 +169,8 @@ void AddOptions(CLI::App& app, ServeBenchFlags& options) {
   app.add_flag("--stores", options.stores, "measure stores of sessions instead: memory, directory, Redis");
   app.add_option("--redis", options.redis, "with --stores: address of a Redis, redis://host:port/db");
   count("--busy", options.busy, "with --stores: sessions that are never idle", 1000);
+  count("--many", options.many, "make so many sessions in a directory instead, and look at the memory",
+        1 << 20);
   app.add_option("--port", options.port,
                  "measure the server at this port of this machine instead, with --places clients")
       ->check(CLI::Range(0, 65535));

@@ -81,9 +81,9 @@ void Resume(const server::ServedModel& served, const ServeBenchOptions& options,
         static_cast<double>(server.metrics().store_written_bytes) / static_cast<double>(writes);
 }
 
-// The tokens that `busy` sessions are asked for, one request after the other, all in memory.
-void Busy(const server::ServedModel& served, const ServeBenchOptions& options, int64_t busy,
-          const std::shared_ptr<server::store::StateStore>& store, StoreFigures& out) {
+// Tokens per second of `busy` sessions that are asked, one request after the other, all in memory.
+double Busy(const server::ServedModel& served, const ServeBenchOptions& options, int64_t busy,
+            const std::shared_ptr<server::store::StateStore>& store) {
   server::Server server(served, StoreOptions(options, store));
   const int port = server.Start();
   std::vector<std::string> ids;
@@ -100,9 +100,10 @@ void Busy(const server::ServedModel& served, const ServeBenchOptions& options, i
   const Clock::time_point start = Clock::now();
   const int64_t before = server.metrics().chosen_tokens;
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
-  out.tokens_per_second = static_cast<double>(server.metrics().chosen_tokens - before) / SecondsSince(start);
+  const double rate = static_cast<double>(server.metrics().chosen_tokens - before) / SecondsSince(start);
   stop = true;
   for (std::thread& client : clients) client.join();
+  return rate;
 }
 
 }  // namespace
@@ -112,15 +113,76 @@ std::vector<StoreFigures> MeasureStores(const server::ServedModel& served, const
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / server::RandomId("lattice-bench-store-");
   std::vector<StoreFigures> out;
+  std::vector<std::shared_ptr<server::store::StateStore>> stores;
   for (const std::string& kind : {std::string("memory"), std::string("directory"), std::string("redis")}) {
     if (kind == "redis" && redis.empty()) continue;
     const std::string spec = kind == "directory" ? folder.string() : kind == "redis" ? redis : kind;
-    const std::shared_ptr<server::store::StateStore> store = server::store::OpenStore(spec, {});
-    StoreFigures figures;
-    figures.store = kind;
-    Resume(served, options, store, figures);
-    if (busy > 0) Busy(served, options, busy, store, figures);
-    out.push_back(figures);
+    stores.push_back(server::store::OpenStore(spec, {}));
+    out.emplace_back().store = kind;
+    Resume(served, options, stores.back(), out.back());
+  }
+  // In turn, so that a machine that becomes slower or faster does so for all of them.
+  constexpr int kRounds = 5;
+  for (int round = 0; round < kRounds && busy > 0; ++round) {
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i].tokens_per_second.push_back(Busy(served, options, busy, stores[i]));
+  }
+  std::filesystem::remove_all(folder);
+  return out;
+}
+
+ManyFigures MeasureManySessions(const server::ServedModel& served, const ServeBenchOptions& options,
+                                int64_t count) {
+  constexpr int64_t kClients = 4, kInMemory = 64, kResumed = 500, kParts = 10;
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / server::RandomId("lattice-bench-many-");
+  ManyFigures out;
+  {
+    server::store::StoreLimits limits;
+    limits.bytes = int64_t{1} << 40;
+    limits.sessions = count;
+    server::ServerOptions with = StoreOptions(options, server::store::OpenStore(folder.string(), limits));
+    with.sessions.count = kInMemory;
+    server::Server server(served, with);
+    const int port = server.Start();
+    std::vector<std::string> ids(static_cast<size_t>(count));
+    std::atomic<int64_t> failed = 0;
+    const Clock::time_point start = Clock::now();
+    for (int64_t part = 0; part < kParts; ++part) {
+      std::vector<std::thread> clients;
+      for (int64_t client = 0; client < kClients; ++client)
+        clients.emplace_back([&, client] {
+          for (int64_t i = part * count / kParts + client; i < (part + 1) * count / kParts; i += kClients) {
+            const json body = {{"prompt", SomeTokens(served, options.prompt, static_cast<uint64_t>(i))}};
+            const std::string made = Ask(port, "POST", "/v1/sessions", body.dump());
+            if (made.empty()) {
+              ++failed;
+            } else {
+              ids[static_cast<size_t>(i)] = json::parse(made)["id"];
+            }
+          }
+        });
+      for (std::thread& client : clients) client.join();
+      out.resident_bytes.push_back(ResidentBytes());
+    }
+    out.seconds = SecondsSince(start);
+    out.sessions = count - failed;
+    out.failed = failed;
+    out.stored_bytes = static_cast<double>(server.metrics().store_written_bytes) /
+                       static_cast<double>(std::max<int64_t>(1, server.metrics().store_writes));
+    const auto next = [&](json body) {
+      body["max_tokens"] = 8;
+      body["temperature"] = 0;
+      const std::string answer = Ask(port, "POST", "/v1/completions", body.dump());
+      return answer.empty() ? answer : json::parse(answer)["choices"][0]["text"].get<std::string>();
+    };
+    out.resumed = std::min(kResumed, count);
+    for (int64_t i = 0; i < out.resumed; ++i) {
+      const int64_t which = i * count / out.resumed;
+      const json prompt = {{"prompt", SomeTokens(served, options.prompt, static_cast<uint64_t>(which))}};
+      const std::string expected = next(prompt);
+      if (expected.empty() || next({{"session", ids[static_cast<size_t>(which)]}}) != expected) ++out.wrong;
+    }
   }
   std::filesystem::remove_all(folder);
   return out;
