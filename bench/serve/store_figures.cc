@@ -133,7 +133,7 @@ std::vector<StoreFigures> MeasureStores(const server::ServedModel& served, const
 
 ManyFigures MeasureManySessions(const server::ServedModel& served, const ServeBenchOptions& options,
                                 int64_t count) {
-  constexpr int64_t kClients = 4, kInMemory = 64, kResumed = 500, kParts = 10;
+  constexpr int64_t kClients = 16, kInMemory = 64, kResumed = 500, kParts = 10;
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / server::RandomId("lattice-bench-many-");
   ManyFigures out;
