@@ -95,6 +95,7 @@ int BenchStores(const ServeBenchFlags& options) {
     all.push_back({{"store", f.store},
                    {"resume_p50", f.resume_p50},
                    {"resume_p99", f.resume_p99},
+                   {"stored_p50", f.stored_p50},
                    {"tokens_per_second", f.tokens_per_second},
                    {"written_bytes", f.written_bytes}});
     if (!options.json)
