@@ -3,7 +3,10 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
+#include <vector>
 
 #include "base/error.h"
 #include "distill/divergence.h"

@@ -216,8 +216,8 @@ void LoadCheckpoint(const fs::path& checkpoint, const TrainerState& trainer, nn:
                     AdamW& optimizer, std::vector<nn::States>& states, LowRank* low_rank) {
   CheckSameModel(checkpoint, model.config());
   model.LoadWeights(checkpoint / model::kWeightsFile);
-  optimizer.Load(ShardsOf(checkpoint, kOptimizer), trainer.updates);
   if (low_rank != nullptr) low_rank->Load(ShardsOf(checkpoint, kOptimizer));
+  optimizer.Load(ShardsOf(checkpoint, kOptimizer), trainer.updates);
   states = LoadStates(ShardsOf(checkpoint, kStates));
 }
 
