@@ -157,7 +157,7 @@ def corpus(place):
     data = place / "corpus"
     data.mkdir()
     for name in ("train.txt", "valid.txt"):
-        (data / name).write_bytes(TEXT)
+        (data / name).write_bytes(TEXT * 2)  # more than a window of 8,192 tokens
     return data
 
 

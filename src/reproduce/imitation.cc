@@ -10,6 +10,7 @@
 #include "io/json.h"
 #include "model/checkpoint.h"
 #include "reproduce/provenance.h"
+#include "runs/run_directory.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -24,9 +25,13 @@ fs::path RunOf(const DistillOptions& options, const ImitationPlan::Memory& memor
   return options.out / StrCat(memory.mixer, "-", seed);
 }
 
+int64_t CountLayers(const fs::path& teacher) {
+  return model::ReadModelConfig(runs::FindCheckpoint(teacher)).layers;
+}
+
 // The layers that the teacher has, ascending.
 std::vector<int64_t> Layers(const ImitationPlan& plan, const fs::path& teacher) {
-  const int64_t count = model::ReadModelConfig(teacher).layers;
+  const int64_t count = CountLayers(teacher);
   std::vector<int64_t> layers;
   for (const int64_t layer : plan.layers) layers.push_back(std::min(layer, count - 1));
   std::sort(layers.begin(), layers.end());
@@ -47,8 +52,7 @@ std::string Mixers(const std::string& mixer, const std::vector<int64_t>& layers,
 Command RunCommandOf(const ImitationPlan& plan, const DistillOptions& options,
                      const ImitationPlan::Memory& memory, int64_t seed) {
   std::vector<std::string> settings = plan.settings;
-  const int64_t count = model::ReadModelConfig(options.teacher).layers;
-  settings.push_back(Mixers(memory.mixer, Layers(plan, options.teacher), count));
+  settings.push_back(Mixers(memory.mixer, Layers(plan, options.teacher), CountLayers(options.teacher)));
   settings.push_back(StrCat("train.seed=", seed));
   return DistillCommand(options, plan.text, plan.student, RunOf(options, memory, seed), kStage, settings);
 }
