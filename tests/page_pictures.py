@@ -18,11 +18,17 @@ OPENING = "It is a truth universally acknowledged, that a single man in possessi
 PICTURES = ROOT / "docs" / "img"
 
 
+def sample(browser, **fields):
+    """Settings of sampling, in the form and in the line that sums it up."""
+    choose(browser, **fields)
+    browser.run("document.querySelector('[name=temperature]').dispatchEvent(new Event('input', {bubbles: true}))")
+
+
 def open_page(browser, address, width, height, dark=False):
     browser.show(width, height, dark)
     browser.open(address)
     browser.until("document.querySelector('#branches button') !== null")
-    choose(browser, temperature=0.4, seed=3)
+    sample(browser, temperature=0.4, seed=3)
 
 
 def go_to(browser, position):
@@ -50,7 +56,7 @@ def comparison(browser, address, file):
     browser.click("#text .token:nth-child(200)")
     browser.click("#fork")
     browser.until("document.querySelectorAll('#branches [aria-pressed]').length === 2")
-    choose(browser, temperature=0.6, seed=4)
+    sample(browser, temperature=0.6, seed=4)
     write(browser, " ", tokens=150)
     browser.click("#tab-compare")
     browser.until("document.querySelectorAll('#compare .side:last-child .token').length > 300")
