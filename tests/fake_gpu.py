@@ -1,5 +1,5 @@
-"""Fake tensors of a GPU in torch's CPU build, which lacks the guard that remembers a GPU's current device: even slicing
-asks for one. That of meta tensors does nothing, and stands in for it."""
+"""Fake tensors of a GPU on a machine without one. Even slicing asks the guard that remembers a GPU's current device: torch's
+CPU build has none, and that of its CUDA build wants a device. The guard of meta tensors does nothing, and stands in for it."""
 
 import ctypes
 from pathlib import Path
@@ -11,10 +11,9 @@ _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 
 
 def prepare():
-    """Once, before the first such tensor; nothing happens where torch knows GPUs."""
-    if torch.backends.cuda.is_built():
+    """Once, before the first such tensor; nothing happens where there is a GPU."""
+    if torch.cuda.is_available():
         return
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
     guards = (ctypes.c_void_p * (_META + 1)).in_dll(library, _REGISTRY)
-    if not guards[_CUDA]:
-        guards[_CUDA] = guards[_META]
+    guards[_CUDA] = guards[_META]

@@ -1,6 +1,7 @@
 """Several processes that train together compute what one does, and leave checkpoints that any number can go on from."""
 
 import re
+import json
 import shutil
 
 import pytest
@@ -64,6 +65,16 @@ def test_moments_are_divided_among_ranks(base):
         shards = sorted((path / f"by-{ranks}/checkpoints/step-20").glob("optimizer-*"))
         assert len(shards) == ranks
         assert max(s.stat().st_size for s in shards) <= whole / ranks * 1.05 + 4096
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_checkpoint_names_its_own_files(base, ranks):
+    """Ranks write beside each other; what one has not finished must not be taken for a file of the checkpoint."""
+    path, _ = base
+    for step in (10, 20):
+        checkpoint = path / f"by-{ranks}/checkpoints/step-{step}"
+        named = set(json.loads((checkpoint / "trainer.json").read_text())["checksums"])
+        assert named == {file.name for file in checkpoint.iterdir()} - {"trainer.json"}
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 8])

@@ -88,6 +88,8 @@ void WriteFiles(const fs::path& directory, const Snapshot& snapshot, SaveExchang
   for (const auto& entry : fs::directory_iterator(directory)) {
     checksums[entry.path().filename().string()] = io::FileChecksum(entry.path());
   }
+  // Only now do the other ranks learn of the directory: what they write there, unfinished files among it, is not rank 0's.
+  if (exchange != nullptr) exchange->Open(directory);
   // The checksums of the large files are computed while writing, so that they need not be read again.
   checksums[std::string(model::kWeightsFile)] =
       WriteTensors(directory / model::kWeightsFile, snapshot.weights, {{"format", "pt"}});
@@ -138,7 +140,6 @@ fs::path WriteCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExch
   io::RemoveTree(temporary);
   try {
     io::MakeDirectories(temporary);
-    if (exchange != nullptr) exchange->Open(temporary);
     WriteFiles(temporary, snapshot, exchange);
     Publish(temporary, checkpoints / name);
     io::ReplaceLink(checkpoints / runs::kLatest, name);
