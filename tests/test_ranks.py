@@ -1,7 +1,7 @@
 """Several processes that train together compute what one does, and leave checkpoints that any number can go on from."""
 
-import re
 import json
+import re
 import shutil
 
 import pytest
