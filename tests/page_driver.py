@@ -41,9 +41,9 @@ def browser():
     running.close()
 
 
-def open_page(browser, address):
+def open_page(browser, address, width=1400, height=900, dark=False):
     browser.errors.clear()
-    browser.show(1400, 900)
+    browser.show(width, height, dark)
     browser.open(address)
     browser.until("document.querySelector('#branches button') !== null")
     choose(browser, **UNENDING)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from browser import Browser
 from cli_program import ROOT
-from page_driver import choose, write
+from page_driver import choose, open_page, write
 from serve_program import serve
 
 OPENING = "It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife.\n\n"
@@ -22,13 +22,6 @@ def sample(browser, **fields):
     """Settings of sampling, in the form and in the line that sums it up."""
     choose(browser, **fields)
     browser.run("document.querySelector('[name=temperature]').dispatchEvent(new Event('input', {bubbles: true}))")
-
-
-def open_page(browser, address, width, height, dark=False):
-    browser.show(width, height, dark)
-    browser.open(address)
-    browser.until("document.querySelector('#branches button') !== null")
-    sample(browser, temperature=0.4, seed=3)
 
 
 def go_to(browser, position):
@@ -44,6 +37,7 @@ def go_to(browser, position):
 
 def memory(browser, address, file):
     open_page(browser, address, 1320, 850)
+    sample(browser, temperature=0.4, seed=3)
     write(browser, OPENING, tokens=260)
     go_to(browser, 300)
     browser.run("scrollTo(0, 0)")
@@ -52,6 +46,7 @@ def memory(browser, address, file):
 
 def comparison(browser, address, file):
     open_page(browser, address, 1320, 850, dark=True)
+    sample(browser, temperature=0.4, seed=3)
     write(browser, OPENING, tokens=260)
     browser.click("#text .token:nth-child(200)")
     browser.click("#fork")
@@ -66,6 +61,7 @@ def comparison(browser, address, file):
 
 def phone(browser, address, file):
     open_page(browser, address, 390, 844)
+    sample(browser, temperature=0.4, seed=3)
     write(browser, OPENING, tokens=120)
     browser.run("scrollTo(0, 0)")
     browser.screenshot(file)
