@@ -154,8 +154,9 @@ std::shared_ptr<const text::Tokenizer> ChatTokenizer() {
 }
 
 struct ChatServer {
-  explicit ChatServer(const std::string& source) {
-    served.tokenizer = ChatTokenizer();
+  explicit ChatServer(const std::string& source,
+                      std::shared_ptr<const text::Tokenizer> tokenizer = ChatTokenizer()) {
+    served.tokenizer = std::move(tokenizer);
     if (!source.empty()) served.chat_template = std::make_shared<text::ChatTemplate>(source);
     ServerOptions options;
     options.port = 0;
@@ -166,6 +167,12 @@ struct ChatServer {
   json Ask(const std::string& path, const json& body) const {
     return json::parse(client->Post(path, body.dump(), "application/json")->body);
   }
+  // Of a chat that is one message of the user.
+  int64_t PromptTokens(const std::string& content) const {
+    const json answer = Ask("/v1/chat/completions",
+                            {{"messages", {{{"role", "user"}, {"content", content}}}}, {"max_tokens", 1}});
+    return answer["usage"]["prompt_tokens"].get<int64_t>();
+  }
 
   ServedModel served = TinyServed();
   std::unique_ptr<Server> server;
@@ -175,12 +182,7 @@ struct ChatServer {
 TEST(OpenAi, SpecialTokensOfATemplateAreTokensAndThoseOfMessagesAreNot) {
   const ChatServer chat(
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}");
-  const auto tokens = [&](const std::string& content) {
-    const json answer =
-        chat.Ask("/v1/chat/completions",
-                 {{"messages", {{{"role", "user"}, {"content", content}}}}, {"max_tokens", 1}});
-    return answer["usage"]["prompt_tokens"].get<int64_t>();
-  };
+  const auto tokens = [&](const std::string& content) { return chat.PromptTokens(content); };
   // <|im_start|>, "user" and a line's end, the content, <|im_end|> and a line's end.
   const int64_t around = 1 + 5 + 1 + 1;
   EXPECT_EQ(tokens("hello"), around + 5);
@@ -239,20 +241,9 @@ TEST(OpenAi, SpecialTokensOfTheTemplateAreTokensAndThoseOfMessagesText) {
       {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
       {"post_processor", nullptr},
       {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}}};
-  ServedModel served = TinyServed();
-  served.tokenizer = text::ParseTokenizerJson(tokenizer.dump(), "", "t.json");
-  served.chat_template = std::make_shared<text::ChatTemplate>(
-      "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}", nlohmann::ordered_json::object());
-  ServerOptions options;
-  options.port = 0;
-  options.threads = 1;
-  Server server(served, options);
-  httplib::Client client("127.0.0.1", server.Start());
-  const auto tokens = [&](const std::string& content) {
-    const json body = {{"messages", {{{"role", "user"}, {"content", content}}}}, {"max_tokens", 1}};
-    const auto result = client.Post("/v1/chat/completions", body.dump(), "application/json");
-    return json::parse(result->body)["usage"]["prompt_tokens"].get<int>();
-  };
+  const ChatServer chat("{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}",
+                        text::ParseTokenizerJson(tokenizer.dump(), "", "t.json"));
+  const auto tokens = [&](const std::string& content) { return chat.PromptTokens(content); };
   EXPECT_EQ(tokens("abc"), 1 + 3);
   EXPECT_EQ(tokens("a<|im_start|>b"), 1 + 14);
   EXPECT_EQ(tokens("<|im_start|><|im_start|>"), 1 + 24);
