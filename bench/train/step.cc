@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -45,14 +46,14 @@ double GemmRate(int64_t tokens, int64_t width, int64_t hidden, at::ScalarType ty
   return 6.0 * static_cast<double>(tokens * width * hidden) / seconds / 1e9;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   using lattice::nn::LanguageModel;
   const auto arg = [&](int i, const char* fallback) { return std::string(argc > i ? argv[i] : fallback); };
   const std::string precision = arg(5, "fp32"), mixer = arg(6, "lattice_dec");
   const std::vector<std::string> overrides = {"model.mixer=\"" + mixer + "\""};
-  const lattice::model::Config config = lattice::model::LoadConfig(arg(1, "configs/110m.toml"), overrides);
+  lattice::model::Config config = lattice::model::LoadConfig(arg(1, "configs/110m.toml"), overrides);
+  // 0 stands for the tokenizer's; tokens are random here, so the smallest one, bytes and an end, will do.
+  if (config.model.vocab_size == 0) config.model.vocab_size = 257;
   const int64_t tokens = std::stoll(arg(2, "4096")), length = std::stoll(arg(3, "512"));
   const int steps = std::stoi(arg(4, "3"));
   const bool bf16 = precision == "bf16", recompute = arg(7, "keep") == "recompute";
@@ -99,4 +100,15 @@ int main(int argc, char** argv) {
       at::get_num_threads(), rate, gemm, bound, rate / bound,
       static_cast<double>(usage.ru_maxrss) / (1 << 20));
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lattice_bench_train: %s\n", error.what());
+    return 1;
+  }
 }

@@ -31,6 +31,9 @@ void CheckOptions(const model::Config& config) {
       "one of them");
   Check(!config.train.carry_state || !config.model.Grows(),
         "[config] train.carry_state needs a recurrent mixer: the transformer's cache would grow without end");
+  Check(!config.train.carry_state || !config.train.recompute,
+        "[config] train.recompute keeps nothing between segments where train.carry_state goes on; set one of "
+        "them");
   Check(!config.train.carry_state || config.model.block == model::BlockKind::kPaper,
         "[config] train.carry_state is for the paper's block only; set model.block = \"paper\"");
 }

@@ -96,6 +96,8 @@ TEST_F(TrainerTest, RecomputingChangesNothing) {
   const TrainResult kept = Run("kept", 12);
   request_.config.train.recompute = true;
   EXPECT_EQ(Run("recomputed", 12).loss, kept.loss);
+  request_.config.train.carry_state = true;
+  EXPECT_TRUE(io::Says(io::ErrorOf([&] { Run("both", 12); }), {"train.recompute", "train.carry_state"}));
 }
 
 TEST_F(TrainerTest, StopsWhenNothingIsFinite) {
