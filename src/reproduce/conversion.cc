@@ -9,7 +9,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "reproduce/corpus.h"
-#include "reproduce/provenance.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -27,10 +26,14 @@ fs::path RunOf(const DistillOptions& options, const ConversionStudent& student) 
 
 Command StageCommand(const ConversionPlan& plan, const DistillOptions& options,
                      const ConversionStudent& student, const std::string& stage) {
+  // The last one of a key counts.
   std::vector<std::string> settings;
-  if (const auto of_stage = plan.of_stage.find(stage); of_stage != plan.of_stage.end())
-    settings = of_stage->second;
-  settings.insert(settings.end(), student.settings.begin(), student.settings.end());
+  const auto add = [&](const std::vector<std::string>& more) {
+    settings.insert(settings.end(), more.begin(), more.end());
+  };
+  if (const auto found = plan.of_stage.find(stage); found != plan.of_stage.end()) add(found->second);
+  add(student.settings);
+  if (const auto found = student.of_stage.find(stage); found != student.of_stage.end()) add(found->second);
   return DistillCommand(options, plan.text, student.student, RunOf(options, student), stage, settings);
 }
 
@@ -121,8 +124,7 @@ ConversionPlan ReadConversionPlan(const fs::path& file) {
   const std::string source = file.string();
   ConversionPlan plan;
   plan.title = io::GetJson<std::string>(value, "title", source);
-  plan.text.corpora = value.at("corpora").get<std::vector<std::string>>();
-  plan.text.bytes = io::GetJson<int64_t>(value, "train_bytes", source);
+  plan.text = ReadDistillText(value, source);
   plan.task_items = io::GetJson<int64_t>(value, "task_items", source);
   plan.tasks = value.at("tasks").get<std::map<std::string, double>>();
   plan.of_stage = value.at("stages").get<std::map<std::string, std::vector<std::string>>>();
@@ -137,7 +139,8 @@ ConversionPlan ReadConversionPlan(const fs::path& file) {
                              student.at("settings").get<std::vector<std::string>>(),
                              student.at("stages").get<std::vector<std::string>>(),
                              student.at("texts").get<std::vector<std::string>>(),
-                             student.value("tasks", false)});
+                             student.value("tasks", false),
+                             student.value("of_stage", std::map<std::string, std::vector<std::string>>())});
   }
   return plan;
 }
@@ -253,18 +256,11 @@ void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, 
                         {"stages", std::move(stages)},
                         {"tasks", ReadTasks(plan, options, ModelName(student, student.stages.back()))}});
   }
-  const ordered_json out = {
-      {"title", plan.title},
-      {"command", command},
-      {"commit", Commit()},
-      {"cpu", CpuName()},
+  const ordered_json figures = {
       {"teacher",
        {{"texts", ReadTexts(plan, options, kTeacher)}, {"tasks", ReadTasks(plan, options, kTeacher)}}},
       {"students", std::move(students)}};
-  const fs::path directory = options.out / "conversion";
-  io::MakeDirectories(directory);
-  io::WriteFileAtomic(directory / "results.json", out.dump(1) + "\n");
-  DrawConversion(directory);
+  DrawConversion(WriteDistillResults(options, "conversion", plan.title, command, figures));
 }
 
 }  // namespace lattice::reproduce

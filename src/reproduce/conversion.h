@@ -28,6 +28,7 @@ struct ConversionStudent {
   std::vector<std::string> stages;
   std::vector<std::string> texts;  // besides the first, on which it is measured behind its last stage
   bool tasks = false;              // whether the zero-shot tasks are run on it
+  std::map<std::string, std::vector<std::string>> of_stage;  // settings of its own, by the stage's name
 };
 
 struct ConversionPlan {

@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "reproduce/corpus.h"
+#include "reproduce/provenance.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -36,6 +37,22 @@ fs::path TrainingText(const DistillText& text, const DistillOptions& options) {
 }
 
 }  // namespace
+
+DistillText ReadDistillText(const nlohmann::json& plan, const std::string& source) {
+  return {plan.at("corpora").get<std::vector<std::string>>(),
+          io::GetJson<int64_t>(plan, "train_bytes", source)};
+}
+
+fs::path WriteDistillResults(const DistillOptions& options, const std::string& name, const std::string& title,
+                             const std::string& command, const nlohmann::ordered_json& figures) {
+  nlohmann::ordered_json out = {
+      {"title", title}, {"command", command}, {"commit", Commit()}, {"cpu", CpuName()}};
+  out.update(figures);
+  const fs::path directory = options.out / name;
+  io::MakeDirectories(directory);
+  io::WriteFileAtomic(directory / "results.json", out.dump(1) + "\n");
+  return directory;
+}
 
 std::string FileName(const std::string& name) {
   std::string out;

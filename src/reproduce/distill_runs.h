@@ -28,6 +28,15 @@ struct DistillOptions {
   int threads = 1;
 };
 
+// Of the object of a plan: "corpora" and "train_bytes". `source` names its file in errors.
+DistillText ReadDistillText(const nlohmann::json& plan, const std::string& source);
+
+// Writes OUT/<name>/results.json: the title and the command, where and from which commit it was made, then the
+// members of `figures`. Returns the directory.
+std::filesystem::path WriteDistillResults(const DistillOptions& options, const std::string& name,
+                                          const std::string& title, const std::string& command,
+                                          const nlohmann::ordered_json& figures);
+
 // A name as that of a directory.
 std::string FileName(const std::string& name);
 

@@ -6,10 +6,8 @@
 
 #include "base/error.h"
 #include "io/directory.h"
-#include "io/file.h"
 #include "io/json.h"
 #include "model/checkpoint.h"
-#include "reproduce/provenance.h"
 #include "runs/run_directory.h"
 
 namespace lattice::reproduce {
@@ -77,8 +75,7 @@ ImitationPlan ReadImitationPlan(const fs::path& file) {
   const std::string source = file.string();
   ImitationPlan plan;
   plan.title = io::GetJson<std::string>(value, "title", source);
-  plan.text = {value.at("corpora").get<std::vector<std::string>>(),
-               io::GetJson<int64_t>(value, "train_bytes", source)};
+  plan.text = ReadDistillText(value, source);
   plan.layers = value.at("layers").get<std::vector<int64_t>>();
   plan.seeds = value.at("seeds").get<std::vector<int64_t>>();
   plan.student = io::GetJson<std::string>(value, "student", source);
@@ -115,12 +112,8 @@ void WriteImitation(const ImitationPlan& plan, const DistillOptions& options, co
     if (!runs.empty())
       memories.push_back({{"name", memory.name}, {"mixer", memory.mixer}, {"runs", std::move(runs)}});
   }
-  const ordered_json out = {{"title", plan.title}, {"command", command}, {"commit", Commit()},
-                            {"cpu", CpuName()},    {"layers", layers},   {"memories", std::move(memories)}};
-  const fs::path directory = options.out / "imitation";
-  io::MakeDirectories(directory);
-  io::WriteFileAtomic(directory / "results.json", out.dump(1) + "\n");
-  DrawImitation(directory);
+  const ordered_json figures = {{"layers", layers}, {"memories", std::move(memories)}};
+  DrawImitation(WriteDistillResults(options, "imitation", plan.title, command, figures));
 }
 
 }  // namespace lattice::reproduce
