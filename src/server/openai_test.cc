@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "runtime/generator.h"
 #include "server/testing.h"
 #include "text/bpe.h"
@@ -163,9 +164,12 @@ struct ChatServer {
     options.threads = 1;
     server = std::make_unique<Server>(served, options);
     client = std::make_unique<httplib::Client>("127.0.0.1", server->Start());
+    client->set_read_timeout(300);  // 24,000 tokens under ThreadSanitizer take longer than the usual 5 s
   }
   json Ask(const std::string& path, const json& body) const {
-    return json::parse(client->Post(path, body.dump(), "application/json")->body);
+    const httplib::Result answer = client->Post(path, body.dump(), "application/json");
+    Check(answer, "no answer to ", path, ": ", httplib::to_string(answer.error()));
+    return json::parse(answer->body);
   }
   // Of a chat that is one message of the user.
   int64_t PromptTokens(const std::string& content) const {
