@@ -15,9 +15,13 @@ struct Isa {
   int64_t target;  // the Highway target; faster targets have lower bits
 };
 
-// Slowest first. HWY_STATIC_TARGET is what every CPU of the architecture has.
+// Slowest first. HWY_STATIC_TARGET is what every CPU of the architecture has; on 64-bit ARM that includes NEON.
 constexpr Isa kIsas[] = {
+#if HWY_ARCH_ARM
+    {"neon", HWY_STATIC_TARGET},
+#else
     {"scalar", HWY_STATIC_TARGET},
+#endif
 #if HWY_ARCH_X86
     {"avx2", HWY_AVX2},
     {"avx512", HWY_AVX3},

@@ -1,7 +1,7 @@
 // Which instruction set the kernels use.
 //
 // Chosen once, at the first use: the best the CPU has, capped by the environment variable LATTICE_ISA
-// (scalar, avx2 or avx512; on other architectures scalar or native).
+// (scalar, avx2 or avx512 on x86-64; neon on ARM).
 #ifndef LATTICE_KERNELS_ISA_H_
 #define LATTICE_KERNELS_ISA_H_
 

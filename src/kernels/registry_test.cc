@@ -92,12 +92,17 @@ TEST(Isa, KnownNamesCanBeSet) {
     EXPECT_EQ(CurrentIsa(), name);
   }
   SetIsa(before);
-  EXPECT_EQ(AvailableIsas().front(), "scalar");
+  const std::string slowest = AvailableIsas().front();
+#if defined(__aarch64__)
+  EXPECT_EQ(slowest, "neon");
+#else
+  EXPECT_EQ(slowest, "scalar");
+#endif
 }
 
 TEST(Isa, UnknownNameIsRefusedAndChangesNothing) {
   const std::string before = CurrentIsa();
-  EXPECT_TRUE(Says(ErrorOf([] { SetIsa("mmx"); }), {"[isa]", "'mmx'", "scalar"}));
+  EXPECT_TRUE(Says(ErrorOf([] { SetIsa("mmx"); }), {"[isa]", "'mmx'", AvailableIsas().front()}));
   EXPECT_EQ(CurrentIsa(), before);
 }
 

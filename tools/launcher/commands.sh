@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--cuda-wheel] [--wheel] [--newest-transformers] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--arm64] [--cuda-wheel] [--wheel] [--newest-transformers] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -54,6 +54,7 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
             LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
+  --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user; Debian's libraries come into build/arm64-root
   --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
             GPU or a CUDA toolkit
   --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
@@ -68,9 +69,9 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --cuda-wheel | --wheel | --newest-transformers) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --arm64 | --cuda-wheel | --wheel | --newest-transformers) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --cuda-wheel, --wheel,
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --arm64, --cuda-wheel, --wheel,
     --newest-transformers and --harness" ;;
     esac
   done
@@ -107,6 +108,12 @@ run_suite() {
   if [[ $1 == wheel ]]; then
     prepare release
     "$PYTHON" "$ROOT/tools/wheel/check.py"
+    return
+  fi
+  if [[ $1 == arm64 ]]; then
+    # shellcheck source=tools/launcher/arm64.sh
+    source "$ROOT/tools/launcher/arm64.sh"
+    test_arm64
     return
   fi
   if [[ $1 == newest-transformers || $1 == harness ]]; then
