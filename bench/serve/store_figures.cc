@@ -127,7 +127,7 @@ std::vector<StoreFigures> MeasureStores(const server::ServedModel& served, const
     Resume(served, options, stores.back(), out.back());
   }
   // In turn, so that a machine that becomes slower or faster does so for all of them.
-  constexpr int kRounds = 5;
+  constexpr int kRounds = 3;
   for (int round = 0; round < kRounds && busy > 0; ++round) {
     for (size_t i = 0; i < out.size(); ++i)
       out[i].tokens_per_second.push_back(Busy(served, options, busy, stores[i]));

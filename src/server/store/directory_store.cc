@@ -62,7 +62,10 @@ std::optional<StateFile> ReadState(const fs::path& path, bool with_value, int64_
                      StrCat("[store] ", path.string(), " does not begin like a session"));
   StateFile out{text.substr(kFirstWords.size(), space - kFirstWords.size()),
                 text.substr(space + 1, line - space - 1), ""};
-  if (with_value) out.value = text.substr(line + 1);
+  if (with_value) {
+    text.erase(0, line + 1);
+    out.value = std::move(text);
+  }
   return out;
 }
 
