@@ -94,14 +94,22 @@ double Busy(const server::ServedModel& served, const ServeBenchOptions& options,
   std::vector<std::string> ids;
   for (int64_t i = 0; i < busy; ++i)
     ids.push_back(NewSession(served, options, port, static_cast<uint64_t>(i)));
+  // Sessions that began together would advance in step and be stored all at the same moment, so their first answers
+  // are of different lengths.
   std::atomic<bool> stop = false;
+  std::atomic<int64_t> apart = 0;
   std::vector<std::thread> clients;
-  for (const std::string& id : ids)
-    clients.emplace_back([&, id] {
-      const std::string body = json{{"session", id}, {"max_tokens", options.tokens}}.dump();
-      while (!stop) Ask(port, "POST", "/v1/completions", body);
+  for (int64_t i = 0; i < busy; ++i)
+    clients.emplace_back([&, i] {
+      const auto ask = [&](int64_t tokens) {
+        const json body = {{"session", ids[static_cast<size_t>(i)]}, {"max_tokens", tokens}};
+        Ask(port, "POST", "/v1/completions", body.dump());
+      };
+      ask(1 + i * options.tokens / busy);
+      ++apart;
+      while (!stop) ask(options.tokens);
     });
-  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
+  while (apart < busy) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const Clock::time_point start = Clock::now();
   const int64_t before = server.metrics().chosen_tokens;
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
