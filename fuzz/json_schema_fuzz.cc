@@ -1,5 +1,6 @@
 // Any bytes as a JSON schema that an answer must follow: refused with an Error, or followed, byte by byte, to the end
 // of an answer or of the account of steps.
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.h"

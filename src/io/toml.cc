@@ -83,9 +83,32 @@ std::string Formatted(double value) {
   return text;
 }
 
+// toml++ 3.3 takes for granted that a key begins behind the bracket of a section, which a stranger's file need not
+// have. A list in a list may begin a line with a bracket as well; there are none in our files.
+void CheckSections(std::string_view text, std::string_view source) {
+  constexpr std::string_view kSpace = " \t";
+  const auto begins = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-\"']").find(c) != std::string_view::npos;
+  };
+  size_t number = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    ++number;
+    size_t at = line.find_first_not_of(kSpace);
+    if (at == std::string_view::npos || line[at] != '[') continue;
+    if (line.substr(at).starts_with("[[")) ++at;
+    at = std::min(line.find_first_not_of(kSpace, at + 1), line.size());
+    Check(at < line.size() && begins(line[at]), "[toml] ", source, ":", number, ":", at + 1,
+          ": expected the name of a section behind '['");
+  }
+}
+
 }  // namespace
 
 TomlDocument ParseToml(std::string_view text, std::string_view source) {
+  CheckSections(text, source);
   const toml::parse_result result = toml::parse(text);
   if (!result) {
     Fail("[toml] ", Place(source, result.error().source().begin), ": ", result.error().description());

@@ -38,6 +38,10 @@ TEST(Toml, ErrorsHaveLineAndColumn) {
   EXPECT_TRUE(Says(message("[a]\nx = [1, 2]\n"), {"t.toml:2:1", "\"x\" must be one"}));
   EXPECT_TRUE(Says(message("[a.b]\nx = 1\n"), {"\"b\" must be one"}));
   EXPECT_TRUE(Says(message("[a]\nx = 1979-05-27\n"), {"\"x\" must be one"}));
+  // What toml++ does not check by itself.
+  for (const std::string_view section : {"[@]", "[", "[\n]", "[[ +a]]", "[ [a]", "[\xff]", "[\x01"})
+    EXPECT_TRUE(Says(message("x = 1\n" + std::string(section)), {"t.toml:2:", "name of a section"}))
+        << section;
   EXPECT_TRUE(Says(message("x = " + std::string(100000, '[')), {"t.toml:1:"}));
   EXPECT_TRUE(Says(message("x = \"\xff\"\n"), {"t.toml:1:"}));
 }
