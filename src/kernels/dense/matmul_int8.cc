@@ -51,18 +51,21 @@ HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
 }
 #else
 struct Words {
+  // Spelled out, because GCC 12 makes implicit constructors without the instruction set of this namespace.
+  HWY_INLINE Words() {}
+  HWY_INLINE Words(IntVec a, IntVec b, IntVec c, IntVec d) : bytes{a, b, c, d} {}
   IntVec bytes[4];
 };
 HWY_INLINE Words WordsOfW(IntVec w) {
   const auto mask = hn::Set(I32(), 255);
-  return {{hn::And(w, mask), hn::And(hn::ShiftRight<8>(w), mask), hn::And(hn::ShiftRight<16>(w), mask),
-           hn::And(hn::ShiftRight<24>(w), mask)}};
+  return {hn::And(w, mask), hn::And(hn::ShiftRight<8>(w), mask), hn::And(hn::ShiftRight<16>(w), mask),
+          hn::And(hn::ShiftRight<24>(w), mask)};
 }
 HWY_INLINE Words WordsOfX(uint32_t x) {
   int8_t bytes[4];
   std::memcpy(bytes, &x, 4);
-  return {{hn::Set(I32(), bytes[0]), hn::Set(I32(), bytes[1]), hn::Set(I32(), bytes[2]),
-           hn::Set(I32(), bytes[3])}};
+  return {hn::Set(I32(), bytes[0]), hn::Set(I32(), bytes[1]), hn::Set(I32(), bytes[2]),
+          hn::Set(I32(), bytes[3])};
 }
 HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
   for (int i = 0; i < 4; ++i) sum = hn::Add(sum, hn::Mul(w.bytes[i], x.bytes[i]));
