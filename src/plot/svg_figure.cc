@@ -17,6 +17,7 @@ using text::Escaped;
 constexpr double kWidth = 360, kHeight = 260, kLeft = 56, kRight = 26, kTop = 34, kBottom = 46;
 constexpr double kTitle = 34, kLegendRow = 20;
 constexpr size_t kColumns = 3;
+constexpr size_t kLongName = 24;  // characters of a name that half a panel has room for
 
 // The style of all curves of a name, the same in every panel.
 struct Look {
@@ -117,7 +118,11 @@ std::string SvgFigure(const std::string& title, std::span<const Panel> panels) {
   const std::vector<Look> looks = LooksOf(panels);
   const size_t columns = std::min(std::max<size_t>(1, panels.size()), kColumns);
   const size_t rows = (panels.size() + columns - 1) / columns;
-  const size_t per_row = 2 * columns, legend_rows = (looks.size() + per_row - 1) / per_row;
+  // Two names fit under a panel, or one long one.
+  const bool long_names =
+      std::any_of(looks.begin(), looks.end(), [](const Look& look) { return look.name.size() > kLongName; });
+  const size_t per_panel = long_names ? 1 : 2;
+  const size_t per_row = per_panel * columns, legend_rows = (looks.size() + per_row - 1) / per_row;
   const double width = kWidth * static_cast<double>(columns);
   const double legend = kTitle + kHeight * static_cast<double>(rows);
   const double height = legend + kLegendRow * static_cast<double>(legend_rows) + 12;
@@ -127,7 +132,7 @@ std::string SvgFigure(const std::string& title, std::span<const Panel> panels) {
                      kTitle + kHeight * static_cast<double>(i / columns), looks);
   }
   for (size_t i = 0; i < looks.size(); ++i) {
-    const double x = kLeft + kWidth / 2 * static_cast<double>(i % per_row);
+    const double x = kLeft + kWidth / static_cast<double>(per_panel) * static_cast<double>(i % per_row);
     const double y = legend + kLegendRow * (static_cast<double>(i / per_row) + 0.6);
     out += StrCat("<path class=\"c", looks[i].colour, " d", looks[i].dash, " line\" d=\"M", SvgAt(x), " ",
                   SvgAt(y - 4), " L", SvgAt(x + 24), " ", SvgAt(y - 4), "\"/>\n");
