@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -60,8 +61,10 @@ def test_the_model_is_fetched_once_and_served(home):
     again = prepare(home, wheels=home / "nothing")  # no network any more
     assert again.returncode == 0 and again.stdout.splitlines() == [model] and "pip" not in again.stderr
 
+    # With SIGINT ignored, as a shell starts what it puts into the background: SIGTERM must end it all the same.
     server = subprocess.Popen([sys.executable, CHAT, "--port", "0", "--no-browser"], stdout=subprocess.PIPE, text=True,
-                              env=environment(home, home / "nothing"))
+                              env=environment(home, home / "nothing"),
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     try:
         address = re.search(r"at (http://\S+)", server.stdout.readline()).group(1)
         assert b"<html" in urllib.request.urlopen(address, timeout=60).read()

@@ -100,7 +100,8 @@ def model_of(options, cache):
 
 def serve(model, options):
     """Serves the page until it is interrupted, and opens it in a browser."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # either ends the server too
+    # SIGTERM ends the server too, also where a shell started us in the background, with SIGINT ignored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     command = [PROGRAM, "serve", "--model", model, "--port", str(options.port), "--name", model.name]
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as server:
         try:
