@@ -83,19 +83,57 @@ std::string Formatted(double value) {
   return text;
 }
 
-// toml++ 3.3 takes for granted that a key begins behind the bracket of a section, which a stranger's file need not
-// have. A list in a list may begin a line with a bracket as well; there are none in our files.
-void CheckSections(std::string_view text, std::string_view source) {
-  constexpr std::string_view kSpace = " \t";
+// The text with x for what strings contain, and spaces for comments. Where it is no TOML any more, the parser stops, too.
+std::string Skeleton(std::string_view text) {
+  std::string out(text);
+  size_t at = 0;
+  const auto skip_string = [&] {
+    const char quote = text[at];
+    const std::string three(3, quote);
+    const bool lines = text.substr(at).starts_with(three);
+    const std::string_view end = lines ? std::string_view(three) : text.substr(at, 1);
+    at += end.size();
+    while (at < text.size() && (lines || text[at] != '\n') && !text.substr(at).starts_with(end)) {
+      const size_t taken = quote == '"' && text[at] == '\\' ? 2 : 1;
+      for (const size_t stop = std::min(at + taken, text.size()); at < stop; ++at) {
+        if (text[at] != '\n') out[at] = 'x';
+      }
+    }
+    if (text.substr(at).starts_with(end)) at += end.size();
+    // A string of several lines may end with two quotes of its own.
+    for (int more = 0; lines && more < 2 && at < text.size() && text[at] == quote; ++more) ++at;
+  };
+  while (at < text.size()) {
+    if (text[at] == '"' || text[at] == '\'') {
+      skip_string();
+    } else if (text[at] == '#') {
+      for (; at < text.size() && text[at] != '\n'; ++at) out[at] = ' ';
+    } else {
+      ++at;
+    }
+  }
+  return out;
+}
+
+// toml++ 3.3 relies on two things that a stranger's file need not have: that a key begins behind the bracket of a
+// section, and that there are only some characters beyond ASCII outside of strings (others reach code that is marked as
+// unreachable). A list in a list may begin a line with a bracket as well; there are none in our files.
+void CheckParserCopes(std::string_view text, std::string_view source) {
+  constexpr std::string_view kSpace = " \t", kByteOrderMark = "\xEF\xBB\xBF";
   const auto begins = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-\"']").find(c) != std::string_view::npos;
   };
-  size_t number = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    ++number;
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::string skeleton = Skeleton(text);
+  std::string_view left = skeleton;
+  for (size_t number = 1; !left.empty(); ++number) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(std::min(left.size(), line.size() + 1));
+    const auto foreign = std::find_if_not(line.begin(), line.end(), is_ascii);
+    Check(foreign == line.end(), "[toml] ", source, ":", number, ":", foreign - line.begin() + 1,
+          ": expected ASCII outside of strings and comments");
     size_t at = line.find_first_not_of(kSpace);
     if (at == std::string_view::npos || line[at] != '[') continue;
     if (line.substr(at).starts_with("[[")) ++at;
@@ -108,7 +146,7 @@ void CheckSections(std::string_view text, std::string_view source) {
 }  // namespace
 
 TomlDocument ParseToml(std::string_view text, std::string_view source) {
-  CheckSections(text, source);
+  CheckParserCopes(text, source);
   const toml::parse_result result = toml::parse(text);
   if (!result) {
     Fail("[toml] ", Place(source, result.error().source().begin), ": ", result.error().description());

@@ -39,9 +39,16 @@ TEST(Toml, ErrorsHaveLineAndColumn) {
   EXPECT_TRUE(Says(message("[a.b]\nx = 1\n"), {"\"b\" must be one"}));
   EXPECT_TRUE(Says(message("[a]\nx = 1979-05-27\n"), {"\"x\" must be one"}));
   // What toml++ does not check by itself.
-  for (const std::string_view section : {"[@]", "[", "[\n]", "[[ +a]]", "[ [a]", "[\xff]", "[\x01"})
+  for (const std::string_view section : {"[@]", "[", "[\n]", "[[ +a]]", "[ [a]", "[\x01", "[ # a"})
     EXPECT_TRUE(Says(message("x = 1\n" + std::string(section)), {"t.toml:2:", "name of a section"}))
         << section;
+  for (const std::string_view foreign : {"\xC3\xA9 = 1", "\xEF\xBB\xAF", "x = \"a\"\xC3\xA9",
+                                         "y = '''a''''' \xEF\xAC\x86", "y = \"\\\"\" \xC3\xA9"})
+    EXPECT_TRUE(Says(message("x = 1\n" + std::string(foreign)), {"t.toml:2:", "ASCII"})) << foreign;
+  const std::string strings =
+      "\xEF\xBB\xBFx = \"\xC3\xA9 # \\\" [@] '\" # \xC3\xA9 [@\ny = '\xC3\xA9\"'\n"
+      "z = \"\"\"\n[@] \xC3\xA9 \"\"\n\"\"\"\nw = '''\xC3\xA9'\n'''\n";
+  EXPECT_EQ(ParseToml(strings, "t.toml").settings.size(), 4u);
   EXPECT_TRUE(Says(message("x = " + std::string(100000, '[')), {"t.toml:1:"}));
   EXPECT_TRUE(Says(message("x = \"\xff\"\n"), {"t.toml:1:"}));
 }
