@@ -14,6 +14,7 @@
 #include "kernels/isa.h"
 #include "model/config.h"
 #include "runtime/weights.h"
+#include "text/bytes.h"
 
 namespace lattice::bench {
 namespace {
@@ -31,7 +32,7 @@ std::shared_ptr<const runtime::Model> Open(const DecodeBenchFlags& options, runt
   if (!options.model.empty()) return cli::OpenWeights(options.model, format);
   model::ModelConfig config =
       cli::AsUsage([&] { return model::LoadConfig(options.config, options.overrides).model; });
-  if (config.vocab_size == 0) config.vocab_size = 257;
+  if (config.vocab_size == 0) config.vocab_size = text::BytesTokenizer::kVocabulary;
   return runtime::Model::Untrained(config, 1, format);
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nn/language_model.h"
+#include "text/bytes.h"
 
 namespace {
 
@@ -52,8 +53,8 @@ int Run(int argc, char** argv) {
   const std::string precision = arg(5, "fp32"), mixer = arg(6, "lattice_dec");
   const std::vector<std::string> overrides = {"model.mixer=\"" + mixer + "\""};
   lattice::model::Config config = lattice::model::LoadConfig(arg(1, "configs/110m.toml"), overrides);
-  // 0 stands for the tokenizer's; tokens are random here, so the smallest one, bytes and an end, will do.
-  if (config.model.vocab_size == 0) config.model.vocab_size = 257;
+  // 0 stands for the tokenizer's; tokens are random here, so the smallest one will do.
+  if (config.model.vocab_size == 0) config.model.vocab_size = lattice::text::BytesTokenizer::kVocabulary;
   const int64_t tokens = std::stoll(arg(2, "4096")), length = std::stoll(arg(3, "512"));
   const int steps = std::stoi(arg(4, "3"));
   const bool bf16 = precision == "bf16", recompute = arg(7, "keep") == "recompute";

@@ -20,6 +20,7 @@
 #include "model/tensors.h"
 #include "runs/run_directory.h"
 #include "runtime/generator.h"
+#include "text/bytes.h"
 #include "train/trainer.h"
 
 namespace lattice::cli {
@@ -75,7 +76,7 @@ void ShowSample(const fs::path& run, int64_t tokens) {
 
 // Sets the width of the SwiGLU so that the model has as nearly as possible `parameters` parameters.
 model::ModelConfig WithParameters(model::ModelConfig config, int64_t parameters) {
-  config.vocab_size = 257;
+  config.vocab_size = text::BytesTokenizer::kVocabulary;
   const auto distance = [&](int64_t hidden) {
     config.hidden = hidden;
     return std::llabs(model::CountParameters(config).total - parameters);

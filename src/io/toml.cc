@@ -12,6 +12,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace lattice::io {
@@ -121,17 +122,15 @@ std::string Skeleton(std::string_view text) {
 void CheckParserCopes(std::string_view text, std::string_view source) {
   constexpr std::string_view kSpace = " \t", kByteOrderMark = "\xEF\xBB\xBF";
   const auto begins = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-\"']").find(c) != std::string_view::npos;
+    return IsLetter(c) || IsDigit(c) || std::string_view("_-\"']").find(c) != std::string_view::npos;
   };
-  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 128; };
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::string skeleton = Skeleton(text);
   std::string_view left = skeleton;
   for (size_t number = 1; !left.empty(); ++number) {
     const std::string_view line = left.substr(0, left.find('\n'));
     left.remove_prefix(std::min(left.size(), line.size() + 1));
-    const auto foreign = std::find_if_not(line.begin(), line.end(), is_ascii);
+    const auto foreign = std::find_if_not(line.begin(), line.end(), IsAscii);
     Check(foreign == line.end(), "[toml] ", source, ":", number, ":", foreign - line.begin() + 1,
           ": expected ASCII outside of strings and comments");
     size_t at = line.find_first_not_of(kSpace);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "io/directory.h"
 #include "io/file.h"
@@ -57,8 +58,7 @@ fs::path WriteDistillResults(const DistillOptions& options, const std::string& n
 std::string FileName(const std::string& name) {
   std::string out;
   for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (plain) {
+    if (IsLetter(c) || IsDigit(c)) {
       out += c;
     } else if (!out.empty() && out.back() != '-') {
       out += '-';

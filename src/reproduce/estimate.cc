@@ -11,16 +11,15 @@
 #include "model/cost.h"
 #include "model/tensors.h"
 #include "reproduce/provenance.h"
+#include "text/bytes.h"
 
 namespace lattice::reproduce {
 namespace {
 
-// The byte tokenizer: 256 bytes and the end of text.
-constexpr int64_t kByteVocabulary = 257;
-
 model::Config ResolvedConfig(const Run& run) {
   model::Config config = run.Config();
-  if (config.model.vocab_size == 0) config.model.vocab_size = run.pieces > 0 ? run.pieces : kByteVocabulary;
+  if (config.model.vocab_size == 0)
+    config.model.vocab_size = run.pieces > 0 ? run.pieces : text::BytesTokenizer::kVocabulary;
   return config;
 }
 

@@ -8,9 +8,9 @@ namespace lattice::text {
 
 class BytesTokenizer : public Tokenizer {
  public:
-  static constexpr int32_t kEot = 256;
+  static constexpr int32_t kEot = 256, kVocabulary = kEot + 1;
 
-  BytesTokenizer() : Tokenizer("bytes", kEot + 1, {.bos = -1, .eos = kEot, .eot = kEot}, {}) {}
+  BytesTokenizer() : Tokenizer("bytes", kVocabulary, {.bos = -1, .eos = kEot, .eot = kEot}, {}) {}
 
   void EncodeTo(std::string_view text, std::vector<int32_t>& out) const override {
     const size_t before = out.size();

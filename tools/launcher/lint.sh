@@ -35,7 +35,7 @@ provide_python_linters() {
   "$PYTHON" -c 'import mypy, ruff' 2>/dev/null || locked logged "installing ruff and mypy into .venv" pip_install "$ROOT/requirements-lint.txt"
 }
 
-# clang-tidy reads single files by their own commands, and everything by the commands of unity files, a quarter of the work;
+# clang-tidy reads single files by their own commands, and everything by the commands of unity files, a quarter as many;
 # precompiled headers are off in both, because they are g++'s.
 tidy() {
   local preset=lint-unity

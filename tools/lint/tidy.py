@@ -2,7 +2,7 @@
 
     python tools/lint/tidy.py BUILD_DIRECTORY [FILE...]     BUILD_DIRECTORY has the compile_commands.json
 
-A unity build's commands serve too: the headers of torch are then read once for some eight sources instead of once for
+A unity build's commands serve too: the headers of torch are then read once for some four sources instead of once for
 each, and a source is judged where the unity file includes it.
 """
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "server/engine/random_id.h"
 
@@ -36,10 +37,7 @@ std::string TimeText() {
 }  // namespace
 
 std::string RequestIdOf(const std::string* given) {
-  const auto plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == '.';
-  };
+  const auto plain = [](char c) { return IsDigit(c) || IsLetter(c) || c == '-' || c == '_' || c == '.'; };
   if (given != nullptr && !given->empty() && given->size() <= 64 &&
       std::all_of(given->begin(), given->end(), plain))
     return *given;

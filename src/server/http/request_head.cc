@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace lattice::server::http {
 namespace {
 
@@ -28,8 +30,6 @@ constexpr std::string_view kEnd = "\r\n\r\n";
 constexpr std::array<std::string_view, 6> kSingle = {"host",         "content-length", "transfer-encoding",
                                                      "content-type", "authorization",  "origin"};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string Lower(std::string_view text) {
   std::string out(text);

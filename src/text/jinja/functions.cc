@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "text/jinja/values.h"
 
@@ -44,7 +45,7 @@ std::string Capitalized(const std::string& text) {
 std::string Titled(std::string text) {
   bool inside = false;
   for (char& c : text) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool letter = IsLetter(c);
     c = Changed(std::string(1, c), [&](int each) { return inside ? ::tolower(each) : ::toupper(each); })[0];
     inside = letter;
   }

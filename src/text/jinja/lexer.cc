@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "text/utf8.h"
 
@@ -13,8 +14,7 @@ namespace lattice::text::jinja {
 namespace {
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsNameStart(char c) { return IsLetter(c) || c == '_'; }
 
 int LinesIn(std::string_view text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
