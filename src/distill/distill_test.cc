@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -151,6 +152,30 @@ TEST(Objectives, GradientsMatchFiniteDifferences) {
           << parameter.info.name;
     }
   }
+}
+
+// An error of the first tokens, which a taken-over student has not, is a term of its own beside the mean over all tokens.
+TEST(Imitation, FirstTokensCountByThemselves) {
+  const Teacher teacher = MakeTeacher();
+  const at::Tensor tokens = Tokens(2, 64);
+  const nn::LanguageModel student(Student("lattice_dec+window"), 6);
+  Imitation imitation(TeacherLayers(teacher), Learns::kMixers);
+  imitation.Prepare(student);
+  imitation.Start(student);
+  const auto beyond_the_mean = [&] {
+    const double loss = imitation.Backward(student, tokens, tokens, 1);
+    const std::vector<double> errors = imitation.TakeFigures().at("layer_errors");
+    return loss - std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+  };
+  EXPECT_NEAR(beyond_the_mean(), 0, 1e-9);
+  {
+    const c10::NoGradGuard no_grad;
+    for (const nn::Parameter& parameter : student.parameters()) {
+      at::Tensor value = parameter.value;
+      if (parameter.info.name == "blocks.1.mixer.out.weight") value.mul_(1.5);
+    }
+  }
+  EXPECT_NEAR(beyond_the_mean(), 0.25 / 2, 1e-5);  // half of what it should be too much, in one of two layers
 }
 
 // A cache changes no bit, holds what was wanted, and is made again where it is damaged or has other layers.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -11,6 +12,9 @@
 namespace lattice::distill {
 namespace {
 
+// Tokens at the beginning of a sequence that count as much as all others together.
+constexpr int64_t kFirstTokens = 4;
+
 TeacherLayers::Layers ConvertedLayers(const model::ModelConfig& student) {
   TeacherLayers::Layers converted;
   for (int64_t i = 0; i < student.layers; ++i) {
@@ -18,6 +22,12 @@ TeacherLayers::Layers ConvertedLayers(const model::ModelConfig& student) {
   }
   return converted;
 }
+
+at::Tensor RelativeError(const at::Tensor& given, const at::Tensor& wanted) {
+  return (given - wanted).square().sum() / wanted.square().sum();
+}
+
+at::Tensor FirstTokens(const at::Tensor& x) { return x.narrow(1, 0, std::min(kFirstTokens, x.size(1))); }
 
 }  // namespace
 
@@ -61,11 +71,12 @@ double Imitation::Backward(const nn::LanguageModel& student, const at::Tensor& i
   double total = 0;
   layers_.Run(inputs, converted, [&](int64_t i, const at::Tensor& u, const at::Tensor& y) {
     if (fresh_) Calibrate(student, i, u);
-    const at::Tensor error = (student.block(i).Mix(u, nullptr) - y).square().sum() / y.square().sum();
-    (error * (share * part)).backward();
-    const auto value = error.item<double>();
-    layer_errors_[static_cast<size_t>(i)] += value;
-    total += value;
+    const at::Tensor mixed = student.block(i).Mix(u, nullptr);
+    const at::Tensor error = RelativeError(mixed, y);
+    const at::Tensor loss = error + RelativeError(FirstTokens(mixed), FirstTokens(y));
+    (loss * (share * part)).backward();
+    layer_errors_[static_cast<size_t>(i)] += error.item<double>();
+    total += loss.item<double>();
   });
   fresh_ = false;
   return share * total * part;

@@ -9,8 +9,14 @@
 
 namespace lattice::distill {
 
-// The loss is the mean over converted layers of |y - y'|^2 / |y|^2, y being what the teacher's attention adds to the
-// stream and y' what the student's mixer adds.
+// The loss is the mean over converted layers of |y - y'|^2 / |y|^2 over all tokens, plus the same over the first four, y
+// being what the teacher's attention adds to the stream and y' what the student's mixer adds.
+//
+// The first tokens are a term of their own because a Transformer's later layers use them as sinks, and an error there
+// spoils every layer above. Among 1,024 tokens they weigh next to nothing: projections that learned without this term
+// had a relative error of 0.4 to 0.6 in the first token behind the first block, and where that token did not become
+// the sink (its norm is 180 times the others'), 140 of 512 other tokens did, with a perplexity of 2,288 at the same
+// mean error of the layers as another run's 162.
 class Imitation : public train::Objective {
  public:
   Imitation(TeacherLayers layers, Learns learns) : layers_(std::move(layers)), learns_(learns) {}
@@ -20,7 +26,7 @@ class Imitation : public train::Objective {
   double Backward(const nn::LanguageModel& student, const at::Tensor& inputs, const at::Tensor& targets,
                   double share) override;
 
-  // "layer_errors": the loss of every layer; 0 where a layer is not converted.
+  // "layer_errors": the error of every layer over all tokens; 0 where a layer is not converted.
   Figures TakeFigures() override;
 
  private:
