@@ -10,7 +10,7 @@ usage_if_asked() {
 
 command_setup() {
   usage_if_asked "Usage: ./lattice setup
-Installs missing Debian packages (as root) and .venv, and builds build/release. Example: ./lattice setup" "$@"
+Installs missing packages (on Debian as root; elsewhere it prints the line to run) and .venv, and builds build/release. Example: ./lattice setup" "$@"
   (($# == 0)) || wrong_use "setup takes no arguments, got '$*'"
   prepare release
   say "ready: build/release and .venv are up to date"
@@ -189,11 +189,11 @@ links_fuzzers() {
 }
 
 install_for() {
-  if ((EUID == 0)) && command -v apt-get >/dev/null; then
+  if ((EUID == 0)) && [[ $(package_manager) == apt ]]; then
     # shellcheck disable=SC2086
     (logged "installing $1 for $2" apt_install $1) && return
   fi
-  say "without $1, $2 will be skipped: sudo apt-get install -y $1"
+  say "without $1, $2 will be skipped. On Debian: sudo apt-get install -y $1"
   return 1
 }
 
