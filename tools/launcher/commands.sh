@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--arm64] [--cuda-wheel] [--wheel] [--newest-transformers] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -54,10 +54,13 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
             LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
-  --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user; Debian's libraries come into build/arm64-root
+  --clang   the same, built by clang++-14
+  --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user, Debian's libraries in build/arm64-root; then
+            lattice-run on several ARM CPUs and on an x86-64 without AVX2, compared with this machine
   --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
             GPU or a CUDA toolkit
   --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
+  --package makes the files of a release (./lattice package) twice, compares and uses them; takes half an hour on two cores
   --newest-transformers  the tests of lattice.hf with the newest transformers, in an environment of its own (1 GB)
   --harness compares ./lattice eval tasks, the server and lattice.hf with lm-evaluation-harness, request by request;
             comes last, and what follows are its arguments (--harness --help). In an environment of its own (2 GB), or
@@ -69,10 +72,10 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --arm64 | --cuda-wheel | --wheel | --newest-transformers) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --arm64, --cuda-wheel, --wheel,
-    --newest-transformers and --harness" ;;
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --clang, --arm64, --cuda-wheel, --wheel,
+    --package, --newest-transformers and --harness" ;;
     esac
   done
   ((${#suites[@]})) || suites=(release python fuzz)
@@ -110,6 +113,11 @@ run_suite() {
     "$PYTHON" "$ROOT/tools/wheel/check.py"
     return
   fi
+  if [[ $1 == package ]]; then
+    prepare release lattice_run
+    LATTICE_JOBS=$(build_jobs) "$PYTHON" "$ROOT/tools/package/check.py"
+    return
+  fi
   if [[ $1 == arm64 ]]; then
     # shellcheck source=tools/launcher/arm64.sh
     source "$ROOT/tools/launcher/arm64.sh"
@@ -120,6 +128,9 @@ run_suite() {
     prepare release
     "test_${1//-/_}"
     return
+  fi
+  if [[ $1 == clang ]]; then
+    command -v clang++-14 >/dev/null || install_for clang-14 "the tests of a build by clang" || return
   fi
   local target=all
   if [[ $1 == fuzz ]]; then
@@ -256,6 +267,12 @@ command_doctor() {
   # shellcheck source=tools/launcher/doctor.sh
   source "$ROOT/tools/launcher/doctor.sh"
   doctor "$@"
+}
+
+command_package() {
+  # shellcheck source=tools/launcher/package.sh
+  source "$ROOT/tools/launcher/package.sh"
+  package "$@"
 }
 
 command_lint() {
