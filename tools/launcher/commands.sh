@@ -96,6 +96,7 @@ run_suite() {
   if [[ $1 == python ]]; then
     prepare release
     provide chromium chromium "the tests of the page"
+    provide qemu-x86_64 qemu-user "the test of a CPU without AVX2"
     triton_ready || (locked install_triton) || say "without Triton, the tests of the GPU kernels will be skipped"
     hub_ready || (locked install_hub) || say "without transformers and peft, the tests of lattice.hf will be skipped"
     # A file's tests share what they train and serve, so files go to the workers whole. Threads that wait must not spin:
