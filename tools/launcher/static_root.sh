@@ -19,7 +19,8 @@ make_static_root() {
 # package>. apt checks their signatures; like for arm64 (arm64.sh), it works on lists of its own.
 fetch_sources() {
   local apt=$PWD/apt version options file
-  version=$(dpkg-query -W -f '${source:Version}' "$2") || return
+  # A package may be installed for several architectures.
+  version=$(dpkg-query -W -f '${source:Version}\n' "$2" | head -n 1) && [[ -n $version ]] || return
   options=(-q -o Dir::State="$apt" -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" -o Dir::Etc::sourcelist=/dev/null
     -o Dir::Etc::sourceparts="$apt/etc" -o APT::Sandbox::User= -o Debug::NoLocking=1)
   if [[ ! -d $apt ]]; then
