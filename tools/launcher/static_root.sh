@@ -10,8 +10,8 @@ make_static_root() {
   local work=$STATIC_ROOT/work
   rm -rf "${STATIC_ROOT:?}"
   mkdir -p "$work" && cd "$work" && fetch_sources highway libhwy-dev && fetch_sources sentencepiece libsentencepiece-dev &&
-    build_library highway -DHWY_ENABLE_CONTRIB=OFF -DHWY_ENABLE_EXAMPLES=OFF -DBUILD_TESTING=OFF -DBUILD_SHARED_LIBS=OFF &&
-    build_library sentencepiece -DSPM_ENABLE_SHARED=OFF -DSPM_ENABLE_TCMALLOC=OFF || return
+    build_library highway hwy -DHWY_ENABLE_CONTRIB=OFF -DHWY_ENABLE_EXAMPLES=OFF -DBUILD_TESTING=OFF -DBUILD_SHARED_LIBS=OFF &&
+    build_library sentencepiece 'sentencepiece-static sentencepiece_train-static' -DSPM_ENABLE_SHARED=OFF -DSPM_ENABLE_TCMALLOC=OFF || return
   cd "$ROOT" && rm -rf "$work" && touch "$STATIC_ROOT/.complete"
 }
 
@@ -36,10 +36,12 @@ fetch_sources() {
   apt-get "${options[@]}" source --download-only "$1=$version" && mkdir "$1" && tar -xf "$1"_*.orig.tar.* -C "$1" --strip-components=1
 }
 
-# build_library <folder> <options...>: the same bytes whatever the directory is called.
+# build_library <folder> <targets> <options...>: the same bytes whatever the directory is called. Headers are the system's, of the
+# same version.
 build_library() {
   local map="-ffile-prefix-map=$PWD=."
-  cmake -G Ninja -S "$1" -B "$1/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib \
-    -DCMAKE_C_FLAGS="$map" -DCMAKE_CXX_FLAGS="$map" -DCMAKE_INSTALL_PREFIX="$STATIC_ROOT" "${@:2}" &&
-    cmake --build "$1/build" --parallel "$(build_jobs)" && cmake --install "$1/build"
+  # shellcheck disable=SC2086
+  cmake -G Ninja -S "$1" -B "$1/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_FLAGS="$map" \
+    -DCMAKE_CXX_FLAGS="$map" "${@:3}" && cmake --build "$1/build" --parallel "$(build_jobs)" --target $2 &&
+    mkdir -p "$STATIC_ROOT/lib" && find "$1/build" -name '*.a' -exec cp -t "$STATIC_ROOT/lib" {} +
 }
