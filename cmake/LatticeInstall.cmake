@@ -50,8 +50,8 @@ if(TARGET lattice_ops)
 endif()
 
 # The program that runs models, and the configurations where it looks for them (src/io/project_files.h).
-install(TARGETS lattice_run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/lattice FILES_MATCHING PATTERN *.toml
+install(TARGETS lattice_run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/lattice COMPONENT program FILES_MATCHING PATTERN *.toml
         PATTERN reproduce EXCLUDE)
 
 # The wheel (pyproject.toml): libraries where python/lattice/_library.py looks for them, programs and configurations

@@ -23,6 +23,18 @@ endif()
 
 find_package(Threads REQUIRED)
 
+# lattice-run as one file that needs nothing of the system (`./lattice package`).
+option(LATTICE_STATIC "Link lattice-run statically; needs static libraries of everything it uses" OFF)
+if(LATTICE_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+endif()
+# Paths in what is built begin at the source tree, so that the same sources give the same bytes in any directory.
+option(LATTICE_REPRODUCIBLE "Leave no path of this machine in the programs" OFF)
+if(LATTICE_REPRODUCIBLE)
+  add_compile_options(-ffile-prefix-map=${CMAKE_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+endif()
+
 add_library(lattice_settings INTERFACE)
 target_include_directories(lattice_settings INTERFACE $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src>)
 # No contraction behind our back and no fast-math: a fused multiply-add appears where the code says so, so results
@@ -60,5 +72,9 @@ function(lattice_add_test name)
   cmake_parse_arguments(ARG "" "" "FILES;LINK" ${ARGN})
   add_executable(${name} ${ARG_FILES})
   target_link_libraries(${name} PRIVATE lattice_settings ${ARG_LINK} GTest::gtest_main Threads::Threads)
+  if(CMAKE_CROSSCOMPILING)
+    # Compiling takes longer than running once, also by emulation. The libraries under test are compiled as they ship.
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()

@@ -5,10 +5,10 @@
 #include <bit>
 #include <cstring>
 
+#include "base/byte_order.h"
+
 namespace lattice::io {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the files are little-endian");
 
 constexpr uint64_t kOdd1 = 0x9e3779b97f4a7c15;
 constexpr uint64_t kOdd2 = 0xc2b2ae3d27d4eb4f;

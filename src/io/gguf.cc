@@ -2,10 +2,10 @@
 #include "io/gguf.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <tuple>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -13,8 +13,6 @@
 
 namespace lattice::io {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "GGUF is little-endian and used in place");
 
 constexpr uint32_t kOldest = 2, kNewest = 3;
 constexpr uint64_t kMostDimensions = 4, kLargestAlignment = uint64_t{1} << 20;

@@ -3,17 +3,15 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/nearest.h"
 #include "io/safetensors_header.h"
 
 namespace lattice::io {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "safetensors are little-endian and used in place");
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = Safetensors::kMaxHeaderBytes;

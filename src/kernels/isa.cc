@@ -1,39 +1,62 @@
 // Chooses the instruction set of the kernels: maps our names to Highway's targets and applies the choice.
 #include "kernels/isa.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include <cstdlib>
 #include <mutex>
 
 #include "base/error.h"
 #include "hwy/highway.h"
+#include "kernels/isa_level.h"
 
 namespace lattice::kernels {
 namespace {
 
 struct Isa {
   const char* name;
+  IsaLevel level;
   int64_t target;  // the Highway target; faster targets have lower bits
 };
 
-// Slowest first. HWY_STATIC_TARGET is what every CPU of the architecture has; on 64-bit ARM that includes NEON.
+// Slowest first. HWY_STATIC_TARGET is what every CPU of the architecture has; on 64-bit ARM that includes NEON, for
+// which this Highway has one target, whatever dot products a CPU adds to it.
 constexpr Isa kIsas[] = {
 #if HWY_ARCH_ARM
-    {"neon", HWY_STATIC_TARGET},
+    {"neon", IsaLevel::kNeon, HWY_STATIC_TARGET},
+    {"neon-dot", IsaLevel::kNeonDot, HWY_STATIC_TARGET},
+    {"neon-bf16", IsaLevel::kNeonBf16, HWY_STATIC_TARGET},
 #else
-    {"scalar", HWY_STATIC_TARGET},
+    {"scalar", IsaLevel::kScalar, HWY_STATIC_TARGET},
 #endif
 #if HWY_ARCH_X86
-    {"avx2", HWY_AVX2},
-    {"avx512", HWY_AVX3},
+    {"avx2", IsaLevel::kAvx2, HWY_AVX2},
+    {"avx512", IsaLevel::kAvx512, HWY_AVX3},
 #endif
 };
 
-// Whether this build and this CPU have it.
-bool Runs(const Isa& isa) {
-  return isa.target == HWY_STATIC_TARGET || (hwy::SupportedTargets() & HWY_TARGETS & isa.target) != 0;
+// Whether the CPU has the instructions that Highway's target does not imply.
+bool HasExtensions([[maybe_unused]] IsaLevel level) {
+#if defined(__aarch64__) && defined(__linux__)
+  if (level >= IsaLevel::kNeonDot && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return false;
+  constexpr unsigned long kBoth = HWCAP2_BF16 | HWCAP2_I8MM;
+  return level < IsaLevel::kNeonBf16 || (getauxval(AT_HWCAP2) & kBoth) == kBoth;
+#else
+  return level == kIsas[0].level || HWY_ARCH_X86;
+#endif
 }
 
-std::string current;
+// Whether this build and this CPU have it.
+bool Runs(const Isa& isa) {
+  const bool target =
+      isa.target == HWY_STATIC_TARGET || (hwy::SupportedTargets() & HWY_TARGETS & isa.target) != 0;
+  return target && HasExtensions(isa.level);
+}
+
+const Isa* current = nullptr;
 
 void Apply(const std::string& name, const char* source) {
   std::string known;
@@ -42,7 +65,7 @@ void Apply(const std::string& name, const char* source) {
     known += known.empty() ? isa.name : std::string(", ") + isa.name;
     if (name != isa.name) continue;
     hwy::GetChosenTarget().Update(isa.target);
-    current = name;
+    current = &isa;
     return;
   }
   Fail("[isa] ", source, " is '", name, "', but this CPU can run: ", known);
@@ -70,13 +93,15 @@ void InitIsa() {
 
 std::string CurrentIsa() {
   InitIsa();
-  return current;
+  return current->name;
 }
 
-bool UsesAvx512() {
+IsaLevel CurrentLevel() {
   InitIsa();
-  return current == "avx512";
+  return current->level;
 }
+
+bool UsesAvx512() { return CurrentLevel() == IsaLevel::kAvx512; }
 
 void SetIsa(const std::string& name) {
   InitIsa();

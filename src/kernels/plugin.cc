@@ -20,6 +20,11 @@ using Library = std::unique_ptr<void, Close>;
 
 Library Open(const std::string& path) {
   Check(std::filesystem::exists(path), "[plugin] there is no file ", path);
+#if defined(LATTICE_STATIC)
+  Fail("[plugin] ", path,
+       " cannot be loaded: this program is linked statically, which leaves out the loader of shared "
+       "libraries; take the one of the .deb package or of the source tree");
+#endif
   // An absolute path, because dlopen looks up a name without a slash in the system's directories.
   Library library(::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL));
   Check(library != nullptr, "[plugin] ", path, " cannot be opened as a shared library: ", ::dlerror());

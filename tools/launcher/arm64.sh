@@ -1,5 +1,5 @@
 # `./lattice test --arm64`, sourced by commands.sh: the torch-free layers built for 64-bit ARM by Debian's cross compiler,
-# and their tests run by qemu-user.
+# their tests run by qemu-user, and lattice-run compared with that of this machine on several CPUs (tools/emulated).
 # shellcheck shell=bash
 
 readonly ARM64_ROOT=$ROOT/build/arm64-root
@@ -10,7 +10,9 @@ test_arm64() {
   command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null ||
     install_for "g++-aarch64-linux-gnu qemu-user" "the tests for 64-bit ARM" || return
   [[ -f $ARM64_ROOT/.complete ]] || (logged "fetching Debian's libraries for arm64 into build/arm64-root" fetch_arm64_root) || return
-  (prepare arm64 all && cd "$ROOT" && ctest --preset arm64 --no-tests=error --parallel "$(nproc)")
+  # A program takes ten to thirty times as long by emulation.
+  (prepare release lattice_run && prepare arm64 all && cd "$ROOT" && ctest --preset arm64 --no-tests=error --timeout 3600 --parallel "$(nproc)" &&
+    "$PYTHON" tools/emulated)
 }
 
 # The libraries go into a directory of their own, because Debian's sentencepiece for arm64 replaces that of this machine.

@@ -10,7 +10,7 @@ usage_if_asked() {
 
 command_setup() {
   usage_if_asked "Usage: ./lattice setup
-Installs missing Debian packages (as root) and .venv, and builds build/release. Example: ./lattice setup" "$@"
+Installs missing packages (on Debian as root; elsewhere it prints the line to run) and .venv, and builds build/release. Example: ./lattice setup" "$@"
   (($# == 0)) || wrong_use "setup takes no arguments, got '$*'"
   prepare release
   say "ready: build/release and .venv are up to date"
@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--arm64] [--cuda-wheel] [--wheel] [--newest-transformers] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -54,10 +54,13 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
             LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
-  --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user; Debian's libraries come into build/arm64-root
+  --clang   the same, built by clang++-14
+  --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user, Debian's libraries in build/arm64-root; then
+            lattice-run on several ARM CPUs and on an x86-64 without AVX2, compared with this machine
   --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
             GPU or a CUDA toolkit
   --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
+  --package makes the files of a release (./lattice package) twice, compares and uses them; takes half an hour on two cores
   --newest-transformers  the tests of lattice.hf with the newest transformers, in an environment of its own (1 GB)
   --harness compares ./lattice eval tasks, the server and lattice.hf with lm-evaluation-harness, request by request;
             comes last, and what follows are its arguments (--harness --help). In an environment of its own (2 GB), or
@@ -69,10 +72,10 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --arm64 | --cuda-wheel | --wheel | --newest-transformers) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --arm64, --cuda-wheel, --wheel,
-    --newest-transformers and --harness" ;;
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --clang, --arm64, --cuda-wheel, --wheel,
+    --package, --newest-transformers and --harness" ;;
     esac
   done
   ((${#suites[@]})) || suites=(release python fuzz)
@@ -93,6 +96,7 @@ run_suite() {
   if [[ $1 == python ]]; then
     prepare release
     provide chromium chromium "the tests of the page"
+    provide qemu-x86_64 qemu-user "the test of a CPU without AVX2"
     triton_ready || (locked install_triton) || say "without Triton, the tests of the GPU kernels will be skipped"
     hub_ready || (locked install_hub) || say "without transformers and peft, the tests of lattice.hf will be skipped"
     # A file's tests share what they train and serve, so files go to the workers whole. Threads that wait must not spin:
@@ -110,6 +114,11 @@ run_suite() {
     "$PYTHON" "$ROOT/tools/wheel/check.py"
     return
   fi
+  if [[ $1 == package ]]; then
+    prepare release lattice_run
+    LATTICE_JOBS=$(build_jobs) "$PYTHON" "$ROOT/tools/package/check.py"
+    return
+  fi
   if [[ $1 == arm64 ]]; then
     # shellcheck source=tools/launcher/arm64.sh
     source "$ROOT/tools/launcher/arm64.sh"
@@ -120,6 +129,9 @@ run_suite() {
     prepare release
     "test_${1//-/_}"
     return
+  fi
+  if [[ $1 == clang ]]; then
+    command -v clang++-14 >/dev/null || install_for clang-14 "the tests of a build by clang" || return
   fi
   local target=all
   if [[ $1 == fuzz ]]; then
@@ -189,11 +201,11 @@ links_fuzzers() {
 }
 
 install_for() {
-  if ((EUID == 0)) && command -v apt-get >/dev/null; then
+  if ((EUID == 0)) && [[ $(package_manager) == apt ]]; then
     # shellcheck disable=SC2086
     (logged "installing $1 for $2" apt_install $1) && return
   fi
-  say "without $1, $2 will be skipped: sudo apt-get install -y $1"
+  say "without $1, $2 will be skipped. On Debian: sudo apt-get install -y $1"
   return 1
 }
 
@@ -256,6 +268,12 @@ command_doctor() {
   # shellcheck source=tools/launcher/doctor.sh
   source "$ROOT/tools/launcher/doctor.sh"
   doctor "$@"
+}
+
+command_package() {
+  # shellcheck source=tools/launcher/package.sh
+  source "$ROOT/tools/launcher/package.sh"
+  package "$@"
 }
 
 command_lint() {

@@ -13,7 +13,7 @@ Example: ./lattice doctor --json" "$@"
   isa=${LATTICE_ISA:-${available[-1]}}
   [[ " ${available[*]} " == *" $isa "* ]] || problems+=("LATTICE_ISA is '$isa', but this CPU can run: ${available[*]}")
   missing=$(missing_packages | paste -sd ' ')
-  [[ -z $missing ]] || problems+=("missing Debian packages: $missing")
+  [[ -z $missing ]] || problems+=("missing packages: $missing; $(install_line "$missing")")
 
   fact version "$("$ROOT/lattice" --version)"
   fact system "$(os_name), Linux $(uname -r), $(uname -m)"
@@ -39,16 +39,24 @@ fact() { names+=("$1") values+=("${2:-unknown}"); }
 state_of() { if "$@" 2>/dev/null; then echo "up to date"; else echo "not up to date; the next ./lattice call sees to it"; fi; }
 first_line() { if command -v "$1" >/dev/null; then "$@" 2>&1 | head -n 1; else echo "not found"; fi; }
 cpu_field() { sed -nE "s/^$1[[:space:]]*: //p" /proc/cpuinfo | head -n 1; }
-os_name() { sed -nE 's/^PRETTY_NAME="?([^"]*)"?/\1/p' /etc/os-release; }
+os_name() { os_release PRETTY_NAME; }
 
+# Of x86-64, or of ARM.
 has_flags() {
   local flag flags
-  flags=" $(cpu_field flags) "
+  flags=" $(cpu_field flags) $(cpu_field Features) "
   for flag in "$@"; do [[ $flags == *" $flag "* ]] || return 1; done
 }
 
 # The same condition as kernels::AvailableIsas, from what the kernel reports.
 available_isas() {
+  if [[ $(uname -m) == aarch64 ]]; then
+    echo neon
+    has_flags asimddp || return
+    echo neon-dot
+    has_flags bf16 i8mm && echo neon-bf16
+    return
+  fi
   echo scalar
   has_flags avx2 fma f16c bmi1 bmi2 abm || return
   echo avx2
@@ -57,7 +65,7 @@ available_isas() {
 
 cpu_extensions() {
   local name found=()
-  for name in avx2 fma avx512f avx512_bf16 avx512_vnni avx_vnni amx_bf16 amx_int8; do
+  for name in avx2 fma avx512f avx512_bf16 avx512_vnni avx_vnni amx_bf16 amx_int8 asimddp bf16 i8mm; do
     has_flags "$name" && found+=("$name")
   done
   echo "${found[*]:-none of those that Lattice knows}"

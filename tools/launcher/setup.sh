@@ -1,4 +1,4 @@
-# Set-up of the tree, sourced by ./lattice: Debian packages, .venv (venv.sh), CMake configure, build. Each step is skipped
+# Set-up of the tree, sourced by ./lattice: packages (systems.sh), .venv (venv.sh), CMake configure, build. Each step is skipped
 # when its result is up to date, and is safe to repeat after an interruption: a step counts as done only once its
 # stamp is written. Everything said here goes to stderr; what the tools print goes to build/setup.log.
 # shellcheck shell=bash
@@ -10,6 +10,8 @@ readonly VENV_STAMP=$ROOT/.venv/.lattice-stamp
 # What a build depends on: the files, other than Python's, in these paths relative to ROOT.
 readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples fuzz tools/launcher/packages.txt .venv/.lattice-stamp)
 
+# shellcheck source=tools/launcher/systems.sh
+source "$ROOT/tools/launcher/systems.sh"
 # shellcheck source=tools/launcher/venv.sh
 source "$ROOT/tools/launcher/venv.sh"
 
@@ -61,19 +63,14 @@ run_steps() {
   done
 }
 
-missing_packages() {
-  command -v dpkg-query >/dev/null || return 0 # not Debian: CMake names what it cannot find
-  local wanted
-  mapfile -t wanted < <(awk '!/^#/ && NF { print $1 }' "$PACKAGES")
-  dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
-    awk -v wanted="${wanted[*]}" '$2 == "installed" { have[$1] = 1 }
-      END { n = split(wanted, names, " "); for (i = 1; i <= n; i++) if (!(names[i] in have)) print names[i] }'
-}
-
 install_packages() {
+  if [[ $(package_manager) != apt ]]; then
+    ask_for_packages "${missing[@]}"
+    return
+  fi
   if ((EUID != 0)); then
     die "these Debian packages are missing. Install them, then run the same command again:
-    sudo apt-get install -y --no-install-recommends ${missing[*]}"
+    $(install_line "${missing[@]}")"
   fi
   logged "$STEP installing ${#missing[@]} Debian package(s): ${missing[*]}" apt_install "${missing[@]}"
 }

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "hwy/highway.h"
-#include "kernels/dense/matmul_avx512.h"
 #include "kernels/dense/matmul_int8.h"
+#include "kernels/dense/matmul_native.h"
 #include "kernels/dense/product_blocks.h"
 #include "kernels/dense/product_panels.h"
 #include "kernels/engine/fetch_ahead.h"
@@ -225,19 +225,20 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
     case WeightFormat::kF32:
       return HWY_DYNAMIC_DISPATCH(ProductF32)(p, first, last);
     case WeightFormat::kBf16:
-      return HasBf16() ? MatMulBf16(p, first, last) : HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
+      return HasNativeBf16() ? MatMulBf16Native(p, first, last)
+                             : HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
     case WeightFormat::kInt8:
-      return HasVnni() ? MatMulVnni(p, first, last) : MatMulInt8(p, first, last);
+      return HasNativeInt8() ? MatMulInt8Native(p, first, last) : MatMulInt8(p, first, last);
   }
 }
 
 bool WantsBf16Rows() {
   InitIsa();
-  return HasBf16();
+  return HasNativeBf16();
 }
 
 void RoundRows(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
-  RoundRowsBf16(x, cols, out, first, last);
+  RoundRowsNative(x, cols, out, first, last);
 }
 
 void WidenBf16(const uint16_t* w, int64_t count, float* out) {

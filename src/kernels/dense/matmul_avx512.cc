@@ -1,13 +1,13 @@
-// Matrix products with panels of bf16 and int8 weights by AVX-512 intrinsics; elsewhere they do not exist.
-#include "kernels/dense/matmul_avx512.h"
+// Matrix products with panels of bf16 and int8 weights by AVX-512 intrinsics.
+#include "kernels/dense/matmul_native.h"
 
+#if defined(__x86_64__)
 #include <algorithm>
 
 #include "kernels/dense/product_panels.h"
 #include "kernels/engine/fetch_ahead.h"
 #include "kernels/isa.h"
 
-#if defined(__x86_64__)
 #if !defined(__clang__)
 // GCC 12 warns about its own _mm512_undefined.
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -167,29 +167,29 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void RoundRow(co
 
 }  // namespace
 
-bool HasBf16() {
+bool HasNativeBf16() {
   static const bool cpu = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
   return cpu && UsesAvx512();
 }
 
-bool HasVnni() {
+bool HasNativeInt8() {
   static const bool cpu = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
   return cpu && UsesAvx512();
 }
 
-void RoundRowsBf16(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
+void RoundRowsNative(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
   const int64_t words = WordsOf(WeightFormat::kBf16, cols);
   for (int64_t m = first; m < last; ++m)
     RoundRow(x + m * cols, cols, out.Step(m), out.data + out.Index(m, words));
 }
 
-void MatMulBf16(const MatMul& p, int64_t first, int64_t last) {
+void MatMulBf16Native(const MatMul& p, int64_t first, int64_t last) {
   OverPanels(p, first, last, [&](auto c, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
     TileBf16<c()>(p, slice, m, ahead);
   });
 }
 
-void MatMulVnni(const MatMul& p, int64_t first, int64_t last) {
+void MatMulInt8Native(const MatMul& p, int64_t first, int64_t last) {
   OverPanels(p, first, last, [&](auto c, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
     TileInt8<c()>(p, slice, m, ahead);
   });
@@ -197,16 +197,4 @@ void MatMulVnni(const MatMul& p, int64_t first, int64_t last) {
 
 }  // namespace lattice::kernels
 
-#else
-
-namespace lattice::kernels {
-
-bool HasBf16() { return false; }
-bool HasVnni() { return false; }
-void RoundRowsBf16(const float*, int64_t, const PackedRows&, int64_t, int64_t) {}
-void MatMulBf16(const MatMul&, int64_t, int64_t) {}
-void MatMulVnni(const MatMul&, int64_t, int64_t) {}
-
-}  // namespace lattice::kernels
-
-#endif
+#endif  // __x86_64__
