@@ -23,7 +23,7 @@ std::map<std::string, std::string> Files(const fs::path& directory) {
 }
 
 TEST(PackPowerLoss, GoesOnToTheSameShards) {
-  const io::TestDir dir, scratch;
+  const io::TestDir dir, scratch(io::MemoryDirectory());
   std::string lines;  // three batches of the reader
   for (int i = 0; lines.size() < 1400000; ++i) {
     lines += StrCat("{\"text\": \"", std::string(3000, static_cast<char>('a' + i % 26)), "\"}\n");

@@ -21,7 +21,7 @@ class PowerLossTest : public ::testing::Test {
   template <typename Work>
   std::map<int, std::set<std::string>> Contents(PowerLossModel model, const std::string& path,
                                                 const Work& work) {
-    const TestDir dir, scratch;
+    const TestDir dir, scratch(MemoryDirectory());
     dir.Put("old", "old");
     PowerLoss loss(dir.path());
     RecordingCalls calls;

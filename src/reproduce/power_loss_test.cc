@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(RunStorePowerLoss, ARunIsDoneOrCanBeFinished) {
-  const io::TestDir dir, scratch;
+  const io::TestDir dir, scratch(io::MemoryDirectory());
   reproduce::Run run;
   run.id = "abc";
   run.settings = {{"train.steps", "2"}, {"model.vocab_size", "256"}};

@@ -25,7 +25,7 @@ std::string ValueOf(DirectoryStore& store) {
 }
 
 TEST(DirectoryStorePowerLoss, SessionsAreWhatWasAcknowledged) {
-  const io::TestDir dir, scratch;
+  const io::TestDir dir, scratch(io::MemoryDirectory());
   const fs::path directory = dir / "store";
   fs::create_directories(directory);
   io::PowerLoss loss(directory);
