@@ -82,10 +82,10 @@ TEST_F(TrainingPowerLoss, ASavedCheckpointIsThereAndWhole) {
 }
 
 TEST_F(TrainingPowerLoss, ARunGoesOnWithAllItsMetrics) {
-  request_.config.train.steps = 6;
+  request_.config.train.steps = 4;
   request_.config.train.keep_last = 1;
   const std::string expected = Weights(Run("whole", 2).checkpoint);
-  const std::vector<int64_t> all = Steps(dir_ / "whole", 6);
+  const std::vector<int64_t> all = Steps(dir_ / "whole", 4);
   const fs::path run = dir_ / "run";
   fs::create_directories(run);
   io::PowerLoss loss(run);
@@ -101,17 +101,17 @@ TEST_F(TrainingPowerLoss, ARunGoesOnWithAllItsMetrics) {
   for (const io::PowerLossModel model : kModels) {
     loss.ForEachOutcome(model, scratch.path(), [&](const fs::path& left, int acknowledged) {
       const fs::path intact = Intact(left);
-      EXPECT_TRUE(acknowledged == 0 || intact.filename() == "step-6");
+      EXPECT_TRUE(acknowledged == 0 || intact.filename() == "step-4");
       const int64_t step = intact.empty() ? 0 : ReadTrainerState(intact).step;
       std::vector<int64_t> kept = all;
       std::erase_if(kept, [&](int64_t one) { return one > step; });
       EXPECT_EQ(Steps(left, step), kept);
       // Going on takes longer than looking, so only some do.
-      if (++number % 100 != 0 || step == 6) return;
+      if (++number % 100 != 0 || step == 4) return;
       fs::remove_all(dir_ / "resumed");
       fs::copy(left, dir_ / "resumed", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
       EXPECT_EQ(Weights(Run("resumed", 2, runs::ResumeCandidates(dir_ / "resumed")).checkpoint), expected);
-      EXPECT_EQ(Steps(dir_ / "resumed", 6), all);
+      EXPECT_EQ(Steps(dir_ / "resumed", 4), all);
     });
   }
   EXPECT_GE(number, 300);
