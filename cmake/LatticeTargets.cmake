@@ -60,9 +60,11 @@ if(LATTICE_HARDEN AND NOT LATTICE_SANITIZE)
   endif()
   target_link_options(lattice_settings INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 endif()
-# Programs are linked as position-independent, too; by default CMake only compiles them so.
-include(CheckPIESupported)
-check_pie_supported(LANGUAGES CXX)
+# Programs are linked as position-independent, too; by default CMake only compiles them so. Static ones have flags of their own.
+if(NOT LATTICE_STATIC)
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES CXX)
+endif()
 # Nothing of a program depends on where it was built: two builds of a commit are the same bytes.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
