@@ -173,7 +173,7 @@ test_reproducible() {
       CCACHE_DISABLE=1 cmake --build "$folder" --target lattice_run lattice_c --parallel "$(build_jobs)" || return
   done
   local file
-  for file in bin/lattice-run lib/liblattice_c.so; do
+  for file in bin/lattice-run lib/liblattice.so; do
     sha256sum "${builds[@]/%//$file}"
     cmp "${builds[@]/%//$file}" || return
   done

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LICENCES = ROOT / "docs" / "third-party.md"
-PROGRAMS = ("bin/lattice-run", "bin/lattice", "lib/liblattice_c.so", "lib/liblattice_ops.so", "lib/lattice_parquet.so")
+PROGRAMS = ("bin/lattice-run", "bin/lattice", "lib/liblattice.so", "lib/liblattice_ops.so", "lib/lattice_parquet.so")
 
 
 def canonical(name):
