@@ -48,6 +48,26 @@ if(LATTICE_SANITIZE)
   target_link_options(lattice_settings INTERFACE -fsanitize=${LATTICE_SANITIZE})
 endif()
 
+# Mitigations for faults that tests have missed; tests/test_release.py reads them off the programs of a build that has them.
+# Sanitizers find more, and do not work with _FORTIFY_SOURCE.
+if(LATTICE_HARDEN AND NOT LATTICE_SANITIZE)
+  target_compile_options(lattice_settings INTERFACE -fstack-protector-strong -fstack-clash-protection
+                         $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(lattice_settings INTERFACE -fcf-protection)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    target_compile_options(lattice_settings INTERFACE -mbranch-protection=standard)
+  endif()
+  target_link_options(lattice_settings INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+endif()
+# Programs are linked as position-independent, too; by default CMake only compiles them so. Static ones have flags of their own.
+if(NOT LATTICE_STATIC)
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES CXX)
+endif()
+# Nothing of a program depends on where it was built: two builds of a commit are the same bytes.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+
 # The release preset compiles several files of a folder in one go (CMAKE_UNITY_BUILD): a header such as torch's costs
 # more than most of our files. These stay alone, because a neighbour has private names like theirs.
 function(lattice_compile_alone)

@@ -132,11 +132,11 @@ class Tree:
 
     def __init__(self, path):
         self.path, self.calls_file, self.fail = path, path / "calls", path / "fail"
-        for name in ["lattice", "requirements.txt", "CMakeLists.txt", "CMakePresets.json"]:
+        for name in ["lattice", "requirements.txt", "requirements.lock", "CMakeLists.txt", "CMakePresets.json"]:
             shutil.copy(ROOT / name, path)
         shutil.copytree(ROOT / "tools" / "launcher", path / "tools" / "launcher")
-        for name in ["src", "cmake", "bench", "examples", "fuzz", "stand-ins"]:
-            (path / name).mkdir()
+        for name in ["src", "cmake", "bench", "examples", "fuzz", "stand-ins", "tools/torture/preload"]:
+            (path / name).mkdir(parents=True)
         for name, body in STAND_INS.items():
             self.stand_in(name, body)
         lines = (path / "tools" / "launcher" / "packages.txt").read_text().splitlines()

@@ -3,6 +3,7 @@
 #define LATTICE_CLI_PROGRAM_H_
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <iostream>
 #include <new>
 #include <string>
@@ -28,6 +29,8 @@ inline void NameInHelp(CLI::App& app) {
 
 // Parses the command line of `app` and runs the chosen subcommand.
 inline int RunProgram(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
+  // A write beyond `ulimit -f` is then an error like that of a full disk, and not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   SetProgramName(argc > 0 ? argv[0] : "");
   if (ProgramName().find('/') == std::string::npos) app.name(ProgramName());
   NameInHelp(app);

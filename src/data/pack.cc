@@ -18,6 +18,7 @@
 #include "io/hash.h"
 #include "io/json.h"
 #include "io/sealed_json.h"
+#include "io/write_calls.h"
 
 namespace lattice::data {
 namespace {
@@ -214,7 +215,7 @@ class Journal {
                                 {"first_malformed", nlohmann::json::parse(shown)}});
   }
 
-  void Remove() const { std::filesystem::remove(path_); }
+  void Remove() const { io::CurrentWriteCalls().Unlink(path_.c_str()); }
 
  private:
   std::filesystem::path path_;

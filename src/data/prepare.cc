@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <string_view>
-#include <system_error>
 
 #include "base/error.h"
 #include "data/corpus.h"
 #include "io/directory.h"
 #include "io/hash.h"
+#include "io/write_calls.h"
 #include "text/utf8.h"
 
 namespace lattice::data {
@@ -66,10 +66,8 @@ TokenStore CachedStore(const std::filesystem::path& directory, const Documents& 
   temporary += StrCat(".tmp-", ::getpid());
   io::RemoveTree(temporary);
   WriteStore(temporary, documents, tokenizer);
-  std::error_code failed;
-  std::filesystem::rename(temporary, directory, failed);
   // The rename fails if another process was faster; its store is identical.
-  if (failed) io::RemoveTree(temporary);
+  if (io::CurrentWriteCalls().Rename(temporary.c_str(), directory.c_str()) != 0) io::RemoveTree(temporary);
   return TokenStore(directory, tokenizer);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "io/write_calls.h"
@@ -14,6 +15,10 @@ namespace lattice::io {
 namespace {
 
 namespace fs = std::filesystem;
+
+fs::path ParentOf(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
 
 // Renames a directory at `path` out of the way.
 void SetDirectoryAside(const fs::path& path) {
@@ -46,7 +51,9 @@ void MakeDirectories(const fs::path& directory) {
   std::error_code absent;
   if (directory.empty() || fs::is_directory(directory, absent)) return;
   MakeDirectories(directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path());
-  if (CurrentWriteCalls().MakeDirectory(directory.c_str(), 0777) == 0) return;
+  const fs::path parent = ParentOf(directory.has_filename() ? directory : directory.parent_path());
+  // Without the sync, a power loss could take the directory away with all that was synced in it later.
+  if (CurrentWriteCalls().MakeDirectory(directory.c_str(), 0777) == 0) return SyncDirectory(parent);
   const int error = errno;
   // Another process may have been faster.
   Check(error == EEXIST && fs::is_directory(directory, absent), "[file] cannot create the directory ",
@@ -63,7 +70,7 @@ void ReplaceLink(const fs::path& link, const fs::path& target) {
   WriteCalls& calls = CurrentWriteCalls();
   fs::path temporary = link;
   temporary += StrCat(".tmp-", ::getpid());
-  ::unlink(temporary.c_str());
+  calls.Unlink(temporary.c_str());
   if (calls.Link(target.c_str(), temporary.c_str()) != 0) {
     const int error = errno;
     Fail("[file] cannot create the link ", link, ": ", SystemReason(error));
@@ -72,10 +79,10 @@ void ReplaceLink(const fs::path& link, const fs::path& target) {
     SetDirectoryAside(link);
     Rename(temporary, link);
   } catch (const Error&) {
-    ::unlink(temporary.c_str());
+    calls.Unlink(temporary.c_str());
     throw;
   }
-  SyncDirectory(link.has_parent_path() ? link.parent_path() : ".");
+  SyncDirectory(ParentOf(link));
 }
 
 AtomicDirectory::AtomicDirectory(const fs::path& target)
@@ -98,12 +105,21 @@ void AtomicDirectory::Commit() {
   SyncDirectory(temporary_);
   Rename(temporary_, target_);
   temporary_.clear();
-  SyncDirectory(target_.has_parent_path() ? target_.parent_path() : ".");
+  SyncDirectory(ParentOf(target_));
 }
 
 void RemoveTree(const fs::path& directory) {
+  WriteCalls& calls = CurrentWriteCalls();
   std::error_code ignored;
-  fs::remove_all(directory, ignored);
+  if (!fs::is_directory(fs::symlink_status(directory, ignored))) {
+    calls.Unlink(directory.c_str());
+    return;
+  }
+  std::vector<fs::path>
+      entries;  // first listed, then removed: what a directory lists while it changes is open
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) entries.push_back(entry.path());
+  for (const fs::path& entry : entries) RemoveTree(entry);
+  calls.RemoveDirectory(directory.c_str());
 }
 
 }  // namespace lattice::io

@@ -10,7 +10,7 @@ namespace lattice::io {
 // fsync of a directory: makes renames and new names in it durable.
 void SyncDirectory(const std::filesystem::path& directory);
 
-// Creates the directory and its parents; fine when it is there already.
+// Creates the directory and its parents, and syncs the parents; fine when it is there already.
 void MakeDirectories(const std::filesystem::path& directory);
 
 // rename(2). Durable after SyncDirectory() of the parent.
@@ -38,7 +38,7 @@ class AtomicDirectory {
   std::filesystem::path target_, temporary_;
 };
 
-// Removes a directory with everything in it; what cannot be removed stays, silently.
+// Removes a directory with everything in it, or a file; what cannot be removed stays, silently.
 void RemoveTree(const std::filesystem::path& directory);
 
 }  // namespace lattice::io

@@ -7,9 +7,9 @@
 
 namespace lattice::io {
 
-// Locks the directory (flock) while the object lives. The kernel releases the lock when the process dies, so
-// nothing has to be cleaned up after a crash. Creates the directory and, in it, the empty file .lock, which
-// stays.
+// Locks the directory (flock) while the object lives; the kernel releases the lock when the process dies. Removes the
+// temporary files (io/file.h) that processes which are gone have left in it and in the directories directly below.
+// Creates the directory and, in it, the empty file .lock, which stays.
 class DirectoryLock {
  public:
   // `doing` completes "another process is ... in DIRECTORY" ("training", "packing"). Throws Error when

@@ -1,6 +1,8 @@
 #include "io/directory.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "io/directory_lock.h"
 #include "io/failing_calls.h"
@@ -65,6 +67,23 @@ TEST(DirectoryLock, OneAtATime) {
                      {"another process is training in", "--out"}));
   }
   EXPECT_EQ(ErrorOf([&] { DirectoryLock third(dir / "run", "training"); }), "no error");
+}
+
+TEST(DirectoryLock, RemovesWhatKilledProcessesLeft) {
+  const TestDir dir;
+  MakeDirectories(dir / "runs/deeper");
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  for (const std::string& name : {StrCat("a.tmp-", gone, "-0"), StrCat("runs/b.json.tmp-", gone)})
+    dir.Put(name, "");
+  const std::vector<std::string> kept = {StrCat("a.tmp-", ::getpid(), "-0"), "c.tmp-", "d.tmp-12x",
+                                         StrCat("runs/deeper/e.tmp-", gone, "-0")};
+  for (const std::string& name : kept) dir.Put(name, "");
+  const DirectoryLock lock(dir.path(), "training");
+  EXPECT_FALSE(std::filesystem::exists(dir / StrCat("a.tmp-", gone, "-0")));
+  EXPECT_FALSE(std::filesystem::exists(dir / StrCat("runs/b.json.tmp-", gone)));
+  for (const std::string& name : kept) EXPECT_TRUE(std::filesystem::exists(dir / name)) << name;
 }
 
 }  // namespace

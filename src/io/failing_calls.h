@@ -46,6 +46,9 @@ class FailingCalls : public WriteCalls {
   int MakeDirectory(const char* path, mode_t mode) override {
     return Fails() ? -1 : WriteCalls::MakeDirectory(path, mode);
   }
+  int HardLink(const char* existing, const char* path) override {
+    return Fails() ? -1 : WriteCalls::HardLink(existing, path);
+  }
   int Link(const char* target, const char* path) override {
     return Fails() ? -1 : WriteCalls::Link(target, path);
   }

@@ -3,6 +3,7 @@
 #define LATTICE_IO_TESTING_H_
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,11 +18,17 @@
 
 namespace lattice::io {
 
+// A file system in memory where there is one, for tests that make thousands of files.
+inline std::filesystem::path MemoryDirectory() {
+  const std::filesystem::path memory = "/dev/shm";
+  return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+}
+
 // A directory for one test: made empty, removed with everything in it.
 class TestDir {
  public:
-  TestDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "lattice-test-XXXXXX").string();
+  explicit TestDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "lattice-test-XXXXXX").string();
     Check(::mkdtemp(name.data()) != nullptr, "cannot make a directory for the test");
     path_ = name;
   }

@@ -1,3 +1,4 @@
+// The system calls that write files, and which object makes them now.
 #include "io/write_calls.h"
 
 #include <fcntl.h>
@@ -24,7 +25,9 @@ int WriteCalls::Close(int descriptor) { return ::close(descriptor); }
 int WriteCalls::Rename(const char* from, const char* to) { return std::rename(from, to); }
 int WriteCalls::Unlink(const char* path) { return ::unlink(path); }
 int WriteCalls::MakeDirectory(const char* path, mode_t mode) { return ::mkdir(path, mode); }
+int WriteCalls::RemoveDirectory(const char* path) { return ::rmdir(path); }
 int WriteCalls::Link(const char* target, const char* path) { return ::symlink(target, path); }
+int WriteCalls::HardLink(const char* existing, const char* path) { return ::link(existing, path); }
 
 WriteCalls& CurrentWriteCalls() { return *current.load(); }
 

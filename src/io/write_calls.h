@@ -1,5 +1,6 @@
 // The system calls behind every file the project writes, in one place that tests can replace: a test makes
-// the n-th call fail (ENOSPC, EIO, a short write) and looks at what is left on disk.
+// the n-th call fail (ENOSPC, EIO, a short write) and looks at what is left on disk, or records them and looks
+// at what a power loss could leave (io/power_loss.h).
 #ifndef LATTICE_IO_WRITE_CALLS_H_
 #define LATTICE_IO_WRITE_CALLS_H_
 
@@ -21,7 +22,9 @@ class WriteCalls {
   virtual int Rename(const char* from, const char* to);
   virtual int Unlink(const char* path);
   virtual int MakeDirectory(const char* path, mode_t mode);
-  virtual int Link(const char* target, const char* path);  // symlink(2)
+  virtual int RemoveDirectory(const char* path);
+  virtual int Link(const char* target, const char* path);        // symlink(2)
+  virtual int HardLink(const char* existing, const char* path);  // link(2)
 };
 
 // The calls in use: the system's, unless a test has replaced them.

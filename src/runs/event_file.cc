@@ -6,9 +6,9 @@
 #include <array>
 #include <bit>
 #include <chrono>
-#include <system_error>
 
 #include "base/error.h"
+#include "io/directory.h"
 
 namespace lattice::runs {
 namespace {
@@ -77,11 +77,14 @@ uint32_t Crc32c(std::string_view data) {
 }
 
 EventFile::EventFile(const std::filesystem::path& directory, int64_t last_step) {
-  std::error_code ignored;
-  std::filesystem::create_directories(directory, ignored);
   // TensorBoard reads the files of a directory in the order of their names.
   const auto now = static_cast<int64_t>(WallTime());
-  file_.open(directory / StrCat("events.out.tfevents.", now, ".lattice.", ::getpid()), std::ios::binary);
+  try {
+    io::MakeDirectories(directory);
+    file_.emplace(directory / StrCat("events.out.tfevents.", now, ".lattice.", ::getpid()));
+  } catch (const Error&) {
+    return;
+  }
   std::string first = Event(0);
   AppendText(first, 3, "brain.Event:2");
   Record(first);
@@ -102,9 +105,7 @@ void EventFile::Record(std::string_view event) {
   AppendFixed(out, Masked(Crc32c(length)), 4);
   out += event;
   AppendFixed(out, Masked(Crc32c(event)), 4);
-  file_.clear();
-  file_.write(out.data(), static_cast<std::streamsize>(out.size()));
-  file_.flush();
+  if (file_) file_->Append(out);
 }
 
 void EventFile::Write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars) {

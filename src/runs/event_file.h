@@ -6,18 +6,20 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "io/append_file.h"
 
 namespace lattice::runs {
 
 // CRC-32C (Castagnoli) of `data`.
 uint32_t Crc32c(std::string_view data);
 
-// The file is a by-product, so write errors are ignored.
+// The file is a by-product, so write errors are ignored; what the disk refuses is written later.
 class EventFile {
  public:
   // Creates `directory` if needed, opens a new file in it, and calls Restart().
@@ -32,7 +34,7 @@ class EventFile {
  private:
   void Record(std::string_view event);
 
-  std::ofstream file_;
+  std::optional<io::AppendFile> file_;  // none: it could not be created
 };
 
 }  // namespace lattice::runs

@@ -49,17 +49,12 @@ std::vector<std::pair<std::string, double>> Scalars(const nlohmann::ordered_json
 
 MetricsLog::MetricsLog(const std::filesystem::path& path, int64_t last_step) {
   io::WriteFileAtomic(path, KeptLines(path, last_step));
-  file_.open(path, std::ios::app);
-  Check(file_.is_open(), "[metrics] cannot write ", path.string());
+  file_.emplace(path);
   events_.emplace(path.parent_path() / "tensorboard", last_step);
 }
 
 void MetricsLog::Write(const nlohmann::ordered_json& line) {
-  // After a failed write (a full disk), start on a new line, so that only the partial line is lost.
-  file_.clear();
-  if (broken_) file_ << "\n";
-  file_ << line.dump() << std::endl;
-  broken_ = !file_.good();
+  file_->Append(line.dump() + "\n");
   const auto step = line["step"].get<int64_t>();
   if (line.contains("rolled_back_from")) return events_->Restart(step);
   const std::vector<std::pair<std::string, double>> scalars = Scalars(line);

@@ -17,10 +17,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "io/append_file.h"
 #include "runs/event_file.h"
 
 namespace lattice::runs {
@@ -31,12 +31,15 @@ class MetricsLog {
   // and a last line cut short by a crash. Throws Error when the file cannot be written.
   MetricsLog(const std::filesystem::path& path, int64_t last_step);
 
-  // Writes and flushes one line. The log is a by-product, so write errors are ignored.
+  // Writes one line, or keeps it until the disk takes it.
   void Write(const nlohmann::ordered_json& line);
 
+  // Throws Error unless all lines are on disk. To be called before a checkpoint is written, because a run that
+  // resumes from it does not repeat them. May be called by another thread than Write.
+  void Sync() { file_->Sync(); }
+
  private:
-  std::ofstream file_;
-  bool broken_ = false;  // the last line may be cut short
+  std::optional<io::AppendFile> file_;
   std::optional<EventFile> events_;
 };
 

@@ -30,8 +30,8 @@ void BlockSignals() {
 }  // namespace
 
 BackgroundSave::BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every,
-                               dist::Group* group)
-    : run_(std::move(run)), keep_last_(keep_last), keep_every_(keep_every) {
+                               dist::Group* group, std::function<void()> before)
+    : run_(std::move(run)), keep_last_(keep_last), keep_every_(keep_every), before_(std::move(before)) {
   if (group != nullptr) exchange_.emplace(*group);
   thread_ = std::thread([this] { Loop(); });
 }
@@ -78,7 +78,7 @@ SaveOutcome BackgroundSave::Write() {
   SaveOutcome outcome;
   outcome.step = snapshot_.trainer.step;
   try {
-    outcome.checkpoint = SaveCheckpoint(run_, snapshot_, exchange_ ? &*exchange_ : nullptr);
+    outcome.checkpoint = SaveCheckpoint(run_, snapshot_, exchange_ ? &*exchange_ : nullptr, before_);
     if (snapshot_.shard.rank == 0) PruneCheckpoints(run_, keep_last_, keep_every_);
   } catch (const std::exception& error) {
     outcome.error = error.what();

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -27,9 +28,10 @@ struct SaveOutcome {
 // at the first save and reused by the next ones.
 class BackgroundSave {
  public:
-  // With a group every rank writes its shard of the same checkpoints.
+  // With a group every rank writes its shard of the same checkpoints. Rank 0's writer calls `before` ahead of
+  // each checkpoint; when that throws Error, none is written.
   BackgroundSave(std::filesystem::path run, int64_t keep_last, int64_t keep_every,
-                 dist::Group* group = nullptr);
+                 dist::Group* group = nullptr, std::function<void()> before = {});
   // Waits for a save in progress.
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
@@ -53,6 +55,7 @@ class BackgroundSave {
   const std::filesystem::path run_;
   const int64_t keep_last_, keep_every_;
   std::optional<SaveExchange> exchange_;  // used by the writer
+  const std::function<void()> before_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool busy_ = false;

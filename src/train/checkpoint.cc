@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "io/directory.h"
 #include "io/file.h"
+#include "io/write_calls.h"
 #include "model/checkpoint.h"
 #include "model/keys.h"
 #include "runs/run_directory.h"
@@ -109,8 +110,7 @@ void Publish(const fs::path& temporary, const fs::path& checkpoint) {
   try {
     io::Rename(temporary, checkpoint);
   } catch (const Error&) {
-    std::error_code ignored;
-    if (exists) fs::rename(replaced, checkpoint, ignored);
+    if (exists) io::CurrentWriteCalls().Rename(replaced.c_str(), checkpoint.c_str());
     throw;
   }
   io::SyncDirectory(checkpoint.parent_path());
@@ -133,7 +133,9 @@ void Snapshot::Take(const CheckpointParts& parts) {
 
 namespace {
 
-fs::path WriteCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExchange* exchange) {
+fs::path WriteCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExchange* exchange,
+                         const std::function<void()>& before) {
+  if (before) before();
   const fs::path checkpoints = run / runs::kCheckpoints;
   const std::string name = StrCat("step-", snapshot.trainer.step);
   const fs::path temporary = checkpoints / StrCat(kTemporary, name, "-", ::getpid());
@@ -169,12 +171,13 @@ fs::path DeliverShard(const Snapshot& snapshot, SaveExchange& exchange) {
 
 }  // namespace
 
-fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExchange* exchange) {
-  if (exchange == nullptr) return WriteCheckpoint(run, snapshot, nullptr);
+fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExchange* exchange,
+                        const std::function<void()>& before) {
+  if (exchange == nullptr) return WriteCheckpoint(run, snapshot, nullptr, before);
   exchange->Begin();
   if (snapshot.shard.rank != 0) return DeliverShard(snapshot, *exchange);
   try {
-    fs::path checkpoint = WriteCheckpoint(run, snapshot, exchange);
+    fs::path checkpoint = WriteCheckpoint(run, snapshot, exchange, before);
     exchange->Close(checkpoint);
     return checkpoint;
   } catch (const std::exception& error) {
@@ -184,19 +187,29 @@ fs::path SaveCheckpoint(const fs::path& run, const Snapshot& snapshot, SaveExcha
 }
 
 void PruneCheckpoints(const fs::path& run, int64_t keep_last, int64_t keep_every) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(run / runs::kCheckpoints, ignored)) {
-    if (entry.path().filename().string().starts_with(kTemporary)) io::RemoveTree(entry.path());
-  }
+  const fs::path checkpoints = run / runs::kCheckpoints;
   const auto found = runs::ListCheckpoints(run);
   for (size_t i = 0; i + static_cast<size_t>(keep_last) < found.size(); ++i) {
     const auto& [step, path] = found[i];
     if (keep_every > 0 && step % keep_every == 0) continue;
     // Renamed first, so that an interrupted removal leaves no partial checkpoint under a valid name.
-    const fs::path doomed = run / runs::kCheckpoints / StrCat(kTemporary, "removed-", step);
-    fs::rename(path, doomed, ignored);
-    io::RemoveTree(doomed);
+    const fs::path doomed = checkpoints / StrCat(kTemporary, "removed-", step);
+    io::CurrentWriteCalls().Rename(path.c_str(), doomed.c_str());
   }
+  std::vector<fs::path> temporary;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(checkpoints, ignored)) {
+    if (entry.path().filename().string().starts_with(kTemporary)) temporary.push_back(entry.path());
+  }
+  if (temporary.empty()) return;
+  try {
+    // The new names must be on disk before files are removed: a power loss would leave half a checkpoint under the
+    // old one.
+    io::SyncDirectory(checkpoints);
+  } catch (const Error&) {
+    return;  // the next call tries again
+  }
+  for (const fs::path& entry : temporary) io::RemoveTree(entry);
 }
 
 void CheckSameModel(const fs::path& checkpoint, const model::ModelConfig& config) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -75,9 +76,10 @@ struct Snapshot {
 // Writes RUN/checkpoints/step-N: writes and syncs a temporary directory, renames it, then points `latest` to
 // it by another rename. An existing step-N is replaced. Throws Error when anything fails; older checkpoints
 // stay intact. With `exchange` all ranks call this: each writes its shard, rank 0 the rest, and the checkpoint
-// gets its name when all of them are on disk. If one fails, all throw.
+// gets its name when all of them are on disk. If one fails, all throw. Rank 0 calls `before` first.
 std::filesystem::path SaveCheckpoint(const std::filesystem::path& run, const Snapshot& snapshot,
-                                     SaveExchange* exchange = nullptr);
+                                     SaveExchange* exchange = nullptr,
+                                     const std::function<void()>& before = {});
 
 // Removes all checkpoints but the newest `keep_last` and those at multiples of `keep_every` (0: none), and
 // the temporary directories that interrupted saves have left.

@@ -26,12 +26,12 @@ std::chrono::steady_clock::duration Seconds(double seconds) {
 
 Saving::Saving(const std::filesystem::path& run, const model::TrainConfig& config,
                std::function<void(const std::string&)> line, std::function<bool()> give_up,
-               dist::Group* group)
+               dist::Group* group, std::function<void()> before)
     : config_(config),
       group_(group),
       line_(std::move(line)),
       give_up_(std::move(give_up)),
-      save_(run, config.keep_last, config.keep_every, group) {}
+      save_(run, config.keep_last, config.keep_every, group, std::move(before)) {}
 
 bool Saving::Anywhere(bool here) const { return group_ == nullptr ? here : group_->Any(here); }
 

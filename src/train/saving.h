@@ -17,11 +17,12 @@ namespace lattice::train {
 
 class Saving {
  public:
-  // With a group all ranks save together, and agree on when. `line` prints a message for the user. Finish stops retrying when `give_up` returns true. What they refer
-  // to must outlive the object.
+  // With a group all ranks save together, and agree on when. `line` prints a message for the user. Finish stops
+  // retrying when `give_up` returns true. Rank 0 calls `before` ahead of each checkpoint, in the thread that writes
+  // it; when that throws Error, none is written. What they refer to must outlive the object.
   Saving(const std::filesystem::path& run, const model::TrainConfig& config,
          std::function<void(const std::string&)> line, std::function<bool()> give_up,
-         dist::Group* group = nullptr);
+         dist::Group* group = nullptr, std::function<void()> before = {});
 
   // Call after every step: starts a save when one is due, and reports how earlier ones ended. If an earlier
   // save is still being written, training waits for it a moment, once; on a disk that is slower than that,

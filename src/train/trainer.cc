@@ -69,7 +69,10 @@ class Run {
             request.group, request.objective, request.low_rank),
         saving_(
             request.run, learner_.config().train, [this](const std::string& line) { progress_.Line(line); },
-            [this] { return !result_.stopped && stop_.requested(); }, request.group) {
+            [this] { return !result_.stopped && stop_.requested(); }, request.group,
+            [this] {
+              if (metrics_) metrics_->Sync();
+            }) {
     if (group() != nullptr) group()->RequireEqual(ResolvedFacts(state()));
     if (root()) lock_.emplace(request.run, "training");
     if (FromRoot(request.checkpoints.empty() ? "" : "resume") == "resume") {
@@ -349,8 +352,8 @@ class Run {
   TrainResult result_;
   StopSignal stop_;
   std::error_code ignored_;
+  std::optional<runs::MetricsLog> metrics_;  // before saving_, whose thread syncs it
   Saving saving_;
-  std::optional<runs::MetricsLog> metrics_;
   Stopwatch watch_;
   double earlier_seconds_ = 0;
   double smooth_loss_ = 0, smooth_bits_ = 0, smooth_rate_ = 0;

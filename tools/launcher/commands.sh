@@ -42,11 +42,11 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
   esac
   command -v clang-format >/dev/null || die "clang-format is missing: sudo apt-get install -y clang-format"
   cd "$ROOT" || exit 1
-  find src bench tests examples fuzz \( -name '*.h' -o -name '*.cc' \) -print0 | xargs -0 -r clang-format "${action[@]}" || exit 1
+  find src bench tests examples fuzz tools/torture/preload \( -name '*.h' -o -name '*.cc' \) -print0 | xargs -0 -r clang-format "${action[@]}" || exit 1
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--reproducible] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -62,6 +62,7 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
   --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
   --package makes the files of a release (./lattice package) twice, compares and uses them; takes half an hour on two cores
   --newest-transformers  the tests of lattice.hf with the newest transformers, in an environment of its own (1 GB)
+  --reproducible  builds lattice-run twice, in directories of its own and without ccache, and compares the bytes
   --harness compares ./lattice eval tasks, the server and lattice.hf with lm-evaluation-harness, request by request;
             comes last, and what follows are its arguments (--harness --help). In an environment of its own (2 GB), or
             in that of the interpreter LATTICE_CLIENTS_PYTHON
@@ -72,10 +73,10 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers | --reproducible) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
       *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --clang, --arm64, --cuda-wheel, --wheel,
-    --package, --newest-transformers and --harness" ;;
+    --package, --newest-transformers, --reproducible and --harness" ;;
     esac
   done
   ((${#suites[@]})) || suites=(release python fuzz)
@@ -125,7 +126,7 @@ run_suite() {
     test_arm64
     return
   fi
-  if [[ $1 == newest-transformers || $1 == harness ]]; then
+  if [[ $1 == newest-transformers || $1 == harness || $1 == reproducible ]]; then
     prepare release
     "test_${1//-/_}"
     return
@@ -161,6 +162,21 @@ test_newest_transformers() {
   own_environment newest-transformers -r "$ROOT/requirements.txt" transformers accelerate peft sentencepiece &&
     "$python" -c 'import peft, transformers; print(f"transformers {transformers.__version__}, peft {peft.__version__}")' &&
     (cd "$ROOT" && PYTHONPATH=$ROOT/python OMP_WAIT_POLICY=passive "$python" -m pytest -q -rs tests/test_hf_*.py)
+}
+
+# Two builds of the same commit, at places whose names have different lengths.
+test_reproducible() {
+  local folder builds=("$ROOT/build/reproducible/a" "$ROOT/build/reproducible/another-place")
+  rm -rf "${ROOT:?}/build/reproducible"
+  for folder in "${builds[@]}"; do
+    (cd "$ROOT" && cmake --preset release -B "$folder" -DLATTICE_TORCH=OFF -DLATTICE_TESTS=OFF >/dev/null) &&
+      CCACHE_DISABLE=1 cmake --build "$folder" --target lattice_run lattice_c --parallel "$(build_jobs)" || return
+  done
+  local file
+  for file in bin/lattice-run lib/liblattice.so; do
+    sha256sum "${builds[@]/%//$file}"
+    cmp "${builds[@]/%//$file}" || return
+  done
 }
 
 test_harness() {
@@ -251,12 +267,18 @@ command_demo() {
 }
 
 command_torture() {
-  usage_if_asked "Usage: ./lattice torture serve|sessions|ranks [--quick] [--only NAME] [more, see ./lattice torture serve --help]
+  usage_if_asked "Usage: ./lattice torture serve|sessions|ranks|train|pack|reproduce [--quick] [more, see ./lattice torture serve --help]
 serve: attacks a server on loopback and checks what it promises meanwhile. sessions: kills, pauses and spoils replicas, Redis
-and disks while sessions are in use. ranks: kills, stops and cuts off the ranks of a training.
+and disks while sessions are in use. ranks: kills, stops and cuts off the ranks of a training. train, pack, reproduce: kills the
+program and makes its disk fail, 1,000 times and more, and compares the result with that of an undisturbed one.
 Example: ./lattice torture serve --quick" "${1:---help}"
   prepare release
   exec "$PYTHON" "$ROOT/tools/torture" "$@"
+}
+
+command_sbom() {
+  prepare release
+  exec "$PYTHON" "$ROOT/tools/sbom/sbom.py" "$@"
 }
 
 command_plan() {

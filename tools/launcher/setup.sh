@@ -8,7 +8,7 @@ readonly LOG=$ROOT/build/setup.log
 readonly PACKAGES=$ROOT/tools/launcher/packages.txt
 readonly VENV_STAMP=$ROOT/.venv/.lattice-stamp
 # What a build depends on: the files, other than Python's, in these paths relative to ROOT.
-readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples fuzz tools/launcher/packages.txt .venv/.lattice-stamp)
+readonly SOURCES=(CMakeLists.txt CMakePresets.json cmake src bench examples fuzz tools/torture/preload tools/launcher/packages.txt .venv/.lattice-stamp)
 
 # shellcheck source=tools/launcher/systems.sh
 source "$ROOT/tools/launcher/systems.sh"

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # The stamp names the requirements and the place: a virtual environment does not survive being moved.
-venv_key() { (cd "$ROOT" && pwd && sha256sum requirements.txt); }
+venv_key() { (cd "$ROOT" && pwd && sha256sum requirements.txt requirements.lock); }
 venv_ready() { [[ -x $PYTHON && -f $VENV_STAMP && $(<"$VENV_STAMP") == "$(venv_key)" ]]; }
 
 install_venv() {
@@ -64,11 +64,14 @@ fill_venv() {
 }
 
 install_requirements() {
-  pip_install "$ROOT/requirements.txt" "$1" && link_package && "$PYTHON" -c 'import numpy, pytest, safetensors, torch'
+  pip_install "$ROOT/requirements.txt" && "${PIP[@]}" "$1" && link_package && "$PYTHON" -c 'import numpy, pytest, safetensors, torch'
 }
 
-# pip_install <requirements file> [<requirement>...]
-pip_install() { "$PYTHON" -m pip --disable-pip-version-check --no-input install --progress-bar off -r "$@"; }
+readonly PIP=("$PYTHON" -m pip --disable-pip-version-check --no-input install --progress-bar off)
+
+# pip_install <requirements file>: what its lock lists (tools/lock/lock.py), from files that have the hashes in it. torch is not
+# among them, because the builds for CPU and CUDA are different files of the same version; it is asked for by version.
+pip_install() { "${PIP[@]}" --require-hashes --no-deps -r "${1%.txt}.lock"; }
 
 # Makes `.venv/bin/python -c "import lattice"` find python/lattice of this tree.
 link_package() {

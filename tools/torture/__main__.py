@@ -13,6 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from torture import attacks, ranks, report  # noqa: E402, F401  (needs the path; importing the attacks registers them)
+from torture.crashes import main as crashes  # noqa: E402
+from torture.crashes.subjects import SUBJECTS  # noqa: E402
 from torture.registry import ATTACKS, raise_descriptor_limit  # noqa: E402
 from torture.server import Program  # noqa: E402
 from torture.sessions import main as sessions  # noqa: E402
@@ -27,7 +29,7 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog="Example: ./lattice torture serve --quick --only smuggling",
                                      usage="./lattice torture serve [options]")
-    parser.add_argument("target", choices=["serve"], help="what is attacked (`sessions` has options of its own)")
+    parser.add_argument("target", choices=["serve"], help="what is attacked (the others have options of their own)")
     parser.add_argument("--quick", action="store_true", help="small numbers and no soak: a minute or two")
     parser.add_argument("--minutes", type=float, default=30, help="of the soak (default 30)")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (default 1)")
@@ -50,6 +52,8 @@ def main():
         return sessions.main(RUNNER, sys.argv[2:])
     if sys.argv[1:2] == ["ranks"]:
         return ranks.main(sys.argv[2:])
+    if sys.argv[1:2] and sys.argv[1] in SUBJECTS:
+        return crashes.main(sys.argv[1], sys.argv[2:])
     options = arguments()
     chosen = [ATTACKS[name] for name in options.only] if options.only else [
         attack for attack in ATTACKS.values() if not (options.quick and attack.long_only)]

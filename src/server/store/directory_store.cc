@@ -14,6 +14,7 @@
 
 #include "io/directory.h"
 #include "io/file.h"
+#include "io/write_calls.h"
 #include "server/store/lease_file.h"
 
 namespace lattice::server::store {
@@ -231,8 +232,9 @@ int64_t DirectoryStore::RemoveFiles(const std::string& id) {
     }
   }();
   const int64_t bytes = SizeOf(StateOf(id));
-  if (bytes < 0 || ::unlink(StateOf(id).c_str()) != 0) return -1;
-  if (state && !state->owner.empty()) ::unlink((OwnerFolder(state->owner) / id).c_str());
+  io::WriteCalls& calls = io::CurrentWriteCalls();
+  if (bytes < 0 || calls.Unlink(StateOf(id).c_str()) != 0) return -1;
+  if (state && !state->owner.empty()) calls.Unlink((OwnerFolder(state->owner) / id).c_str());
   Count(-1, -bytes);
   return bytes;
 }
@@ -242,6 +244,8 @@ bool DirectoryStore::Remove(const std::string& id) {
     if (SizeOf(StateOf(id)) < 0) return false;
     LeaseFile lease(LeaseOf(id), limits_.timeout);
     const bool there = RemoveFiles(id) >= 0;
+    // A session that a client was told is deleted does not come back with the power.
+    if (there) io::SyncDirectory(FolderOf(id));
     lease.Clear();
     return there;
   });
