@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--memcheck] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -54,6 +54,7 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
             LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
+  --memcheck  the kernels on small random problems, all tails among them, under valgrind: what is read must have been written
   --clang   the same, built by clang++-14
   --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user, Debian's libraries in build/arm64-root; then
             lattice-run on several ARM CPUs and on an x86-64 without AVX2, compared with this machine
@@ -72,9 +73,9 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --memcheck | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --clang, --arm64, --cuda-wheel, --wheel,
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --memcheck, --clang, --arm64, --cuda-wheel, --wheel,
     --package, --newest-transformers and --harness" ;;
     esac
   done
@@ -117,6 +118,12 @@ run_suite() {
   if [[ $1 == package ]]; then
     prepare release lattice_run
     LATTICE_JOBS=$(build_jobs) "$PYTHON" "$ROOT/tools/package/check.py"
+    return
+  fi
+  if [[ $1 == memcheck ]]; then
+    prepare release lattice_differential
+    provide valgrind valgrind "memcheck" || return
+    valgrind --quiet --error-exitcode=9 "$ROOT/build/release/bin/lattice-differential" --problems 300
     return
   fi
   if [[ $1 == arm64 ]]; then
@@ -257,6 +264,26 @@ and disks while sessions are in use. ranks: kills, stops and cuts off the ranks 
 Example: ./lattice torture serve --quick" "${1:---help}"
   prepare release
   exec "$PYTHON" "$ROOT/tools/torture" "$@"
+}
+
+# The fuzz targets, or with --differential the program that compares kernels; both build on first use.
+command_fuzz() {
+  usage_if_asked "Usage: ./lattice fuzz [--minutes N] [--only TARGET] [--jobs J] [--slice SECONDS] [--no-store] [--reset]
+       ./lattice fuzz --differential [--problems N]
+       ./lattice fuzz --table
+Runs the libFuzzer targets of fuzz/ in turn for N minutes (default 10), goes on where the last call ended, and stores a small
+corpus in fuzz/corpus and an account in results/reliability/fuzzing.json. What it finds is shown with a command that repeats it.
+--differential: N more random problems (default 10,000) through every instruction set of this machine and a float64 reference.
+--table: the account as a table. docs/fuzzing.md says more. Example: ./lattice fuzz --minutes 30 --only gguf" "$@"
+  case " $* " in
+    *' --table '*) prepare release ;;
+    *' --differential '*) prepare release lattice_differential ;;
+    *)
+      links_fuzzers || install_for "clang-14 libclang-rt-14-dev" fuzzing || exit 1
+      prepare fuzz fuzzers
+      ;;
+  esac
+  exec "$PYTHON" "$ROOT/tools/fuzz" "$@"
 }
 
 command_plan() {

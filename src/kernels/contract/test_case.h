@@ -28,6 +28,7 @@ struct Shape {
   // ... tokens, with a token before each that belongs to no sequence.
   bool ragged = false;
   Layout layout = Layout::kDense;
+  std::vector<int64_t> lengths = {};  // packed: of the N sequences, instead of those above
 };
 
 // A memory with one choice of everything that is optional in it.
