@@ -16,11 +16,17 @@ PROGRAM = ROOT / "tools" / "fuzz"
 CLANG = shutil.which("clang++-14")
 needs_clang = pytest.mark.skipif(CLANG is None, reason="needs clang++-14 with libFuzzer")
 
-# Inputs that begin with C crash, with S compute for two seconds, with M allocate 300 MB, those of them that MODE has.
+# Inputs that begin with C crash, with S compute for two seconds, with M allocate 300 MB, with P 20 MB in small pieces, those
+# of them that MODE has.
 TARGET = """
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
+#include <vector>
+#ifdef BOUND
+#include "allocation_bound.h"
+#endif
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const char* const mode = MODE;
   if (size < 1) return 0;
@@ -28,7 +34,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   bool wanted = false;
   for (const char* m = mode; *m != 0; ++m) wanted |= *m == first;
   if (!wanted) return 0;
+#ifdef BOUND
+  const lattice::fuzz::AllocationBound bound(size);
+#endif
   if (first == 'C') std::abort();
+  if (first == 'P') { std::vector<std::unique_ptr<char[]>> pieces; while (pieces.size() < 20000) pieces.emplace_back(new char[1000]); }
   if (first == 'M') { void* volatile taken = std::malloc(300u << 20); std::free(taken); }
   if (first == 'S') { const std::clock_t end = std::clock() + 2 * CLOCKS_PER_SEC; while (std::clock() < end) {} }
   return 0;
@@ -38,15 +48,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    """A build tree with targets that can reach nothing, a crash, something slow, and a large allocation."""
+    """A build tree with targets that can reach nothing, a crash, something slow, a large allocation, and many small ones."""
     folder = tmp_path_factory.mktemp("build")
     (folder / "fuzz").mkdir()
     (folder / "bin").mkdir()
     (folder / "target.cc").write_text(TARGET)
-    names = {"clean": "", "crash": "C", "slow": "S", "large": "M"}
+    names = {"clean": "", "crash": "C", "slow": "S", "large": "M", "pieces": "P"}
     for name, mode in names.items():
-        sanitizers = "fuzzer,address" if name == "large" else "fuzzer"  # libFuzzer sees allocations through ASan
-        subprocess.run([CLANG, f"-fsanitize={sanitizers}", f'-DMODE="{mode}"', folder / "target.cc", "-o",
+        # Allocations are seen through ASan, by libFuzzer and by us.
+        flags = ["-fsanitize=fuzzer,address"] if name in ("large", "pieces") else ["-fsanitize=fuzzer"]
+        if name == "pieces":
+            flags += ["-DBOUND", f"-I{ROOT}/fuzz", ROOT / "fuzz" / "allocation_bound.cc"]
+        subprocess.run([CLANG, "-std=c++20", *flags, f'-DMODE="{mode}"', folder / "target.cc", "-o",
                         folder / "bin" / f"{name}_fuzz"], check=True)
     listed = [{"name": name, "options": ["-max_len=64", "-malloc_limit_mb=64", "-timeout=30"]} for name in names]
     (folder / "fuzz" / "targets.json").write_text(json.dumps([*listed, {}]))
@@ -64,7 +77,7 @@ def fuzz(build, corpus, *args):
 
 @pytest.fixture
 def corpus(tmp_path, build):
-    for name in ("clean", "crash", "slow", "large"):
+    for name in ("clean", "crash", "slow", "large", "pieces"):
         (tmp_path / "corpus" / name).mkdir(parents=True)
         (tmp_path / "corpus" / name / "seed").write_text("x")
     for left in ("found", "findings"):
@@ -73,10 +86,11 @@ def corpus(tmp_path, build):
 
 
 @needs_clang
-@pytest.mark.parametrize("name, kind", [("crash", "crash"), ("slow", "slow"), ("large", "allocation")])
+@pytest.mark.parametrize("name, kind", [("crash", "crash"), ("slow", "slow"), ("large", "allocation"),
+                                        ("pieces", "allocation")])
 def test_a_fault_is_found_and_can_be_repeated(build, corpus, name, kind):
     (build / "fuzz" / "found" / name).mkdir(parents=True)
-    (build / "fuzz" / "found" / name / "faulty").write_text({"crash": "C", "slow": "S", "large": "M"}[name])
+    (build / "fuzz" / "found" / name / "faulty").write_text({"crash": "C", "slow": "S", "large": "M", "pieces": "P"}[name])
     done = fuzz(build, corpus, "--minutes", 0.05, "--only", name, "--no-store")
     assert done.returncode == 1, done.stdout + done.stderr
     found = re.search(rf"found: {kind} in {name}: .*\n    (.*)", done.stdout)
@@ -125,6 +139,17 @@ def test_the_stored_corpus_is_small_and_keeps_seeds(build, corpus):
     stored = list((corpus / "clean").iterdir())
     assert (corpus / "clean" / "seed").read_text() == "x"
     assert all(is_found(path) or path.name == "seed" for path in stored) and len(stored) <= MOST_INPUTS + 1
+
+
+@needs_clang
+def test_what_ubsan_finds_fails(tmp_path):
+    """Without cmake/sanitizer_options.cc the program says what it found and ends well."""
+    (tmp_path / "overflow.cc").write_text("int main(int argc, char**) { int x = 0x7fffffff; x += argc; return x > 0; }")
+    for options, code in (([], 0), ([ROOT / "cmake" / "sanitizer_options.cc"], 1)):
+        subprocess.run([CLANG, "-fsanitize=undefined", tmp_path / "overflow.cc", *options, "-o", tmp_path / "overflow"],
+                       check=True)
+        done = subprocess.run([tmp_path / "overflow"], capture_output=True, text=True)
+        assert "signed integer overflow" in done.stderr and (done.returncode != 0) == bool(code), done
 
 
 def test_wrong_use_is_said(tmp_path):

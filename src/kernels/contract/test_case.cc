@@ -270,6 +270,12 @@ Results<T> RunReference(const Case<T>& c) {
   return r;
 }
 
+double Loss(const Case<double>& c, Results<double>& r) {
+  const auto p = DescribeForward(c, r);
+  KernelsOf(c.variant).Forward<double>()(p, 0, p.Cells());
+  return Inner(r.y, c.dy) + Inner(r.state_out, c.dstate_out);
+}
+
 template struct Case<float>;
 template struct Case<double>;
 template Case<float> MakeCase(const Variant&, const Shape&, uint64_t);

@@ -95,6 +95,10 @@ Results<T> RunKernels(const Case<T>& c, bool with_saved = true);
 template <typename T>
 Results<T> RunReference(const Case<T>& c);
 
+// The number whose gradients the backward pass computes: <y, dy> + <state_out, dstate_out>, by the kernels' forward
+// pass, with its results in `r`.
+double Loss(const Case<double>& c, Results<double>& r);
+
 // check(name, a's tensor, b's tensor) for y, state_out and every gradient.
 template <typename T, typename U, class Check>
 void ForEachResult(const Results<T>& a, const Results<U>& b, const Check& check) {
