@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "allocation_bound.h"
 #include "server/api/completion_request.h"
 #include "server/engine/api_error.h"
 
@@ -34,6 +35,7 @@ void CheckRequest(const CompletionRequest& request, const RequestLimits& limits)
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const lattice::fuzz::AllocationBound bound(size);
   RequestLimits limits;
   limits.vocabulary = 257;
   const std::string_view body(reinterpret_cast<const char*>(data), size);

@@ -1,6 +1,7 @@
 // Any bytes as a GGUF file: read in bounds, or refused with an Error; then as a model and its tokenizer.
 #include <vector>
 
+#include "allocation_bound.h"
 #include "base/error.h"
 #include "foreign/gguf_model.h"
 #include "input_file.h"
@@ -8,6 +9,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const lattice::fuzz::InputFile input(data, size);
+  const lattice::fuzz::AllocationBound bound(size);
   try {
     const lattice::io::Gguf file(input.path());
     for (const auto& [name, tensor] : file.tensors()) {

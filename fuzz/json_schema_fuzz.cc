@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "allocation_bound.h"
 #include "base/error.h"
 #include "io/json.h"
 #include "text/grammar/json_grammar.h"
@@ -10,6 +11,8 @@
 namespace grammar = lattice::text::grammar;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // The account of steps bounds a grammar, not the size of its schema.
+  const lattice::fuzz::AllocationBound bound(size, {.bytes = size_t{64} << 20});
   try {
     const nlohmann::ordered_json schema =
         lattice::io::ParseJson(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz");

@@ -2,6 +2,7 @@
 // is written and read back as the same one.
 #include <string_view>
 
+#include "allocation_bound.h"
 #include "base/error.h"
 #include "model/checkpoint.h"
 
@@ -9,6 +10,7 @@ namespace model = lattice::model;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const lattice::fuzz::AllocationBound bound(size);
   try {
     const model::ModelConfig config = model::ModelFromJson(text, "fuzz");
     if (!(model::ModelFromJson(model::ModelToJson(config), "again") == config)) __builtin_trap();

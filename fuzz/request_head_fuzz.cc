@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "allocation_bound.h"
 #include "server/http/body_reader.h"
 #include "server/http/request_head.h"
 
@@ -40,6 +41,7 @@ void CheckBody(const RequestHead& head, std::string_view rest) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const lattice::fuzz::AllocationBound bound(size, {.bytes = 1 << 16, .per_byte = 64});
   const auto parsed = ParseHead(bytes, {});
   const auto* found = std::get_if<ParsedHead>(&parsed);
   if (found == nullptr) return 0;

@@ -2,10 +2,12 @@
 // trusts its file, so this is about what we check before it sees one.
 #include <string>
 
+#include "allocation_bound.h"
 #include "base/error.h"
 #include "text/sentencepiece.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const lattice::fuzz::AllocationBound bound(size);
   const std::string content(reinterpret_cast<const char*>(data), size);
   try {
     const auto tokenizer = lattice::text::ParseSentencePiece(content, "fuzz");

@@ -1,10 +1,12 @@
 // Any bytes as tokenizer.json: refused with an Error, or a tokenizer that encodes and decodes.
 #include <string>
 
+#include "allocation_bound.h"
 #include "base/error.h"
 #include "text/bpe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const lattice::fuzz::AllocationBound bound(size);
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const auto tokenizer = lattice::text::ParseTokenizerJson(text, "", "fuzz");

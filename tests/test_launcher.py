@@ -16,7 +16,7 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OWN_COMMANDS = ["test", "bench", "doctor", "torture", "setup", "format", "package", "clean"]
+OWN_COMMANDS = ["test", "bench", "doctor", "torture", "fuzz", "setup", "format", "package", "clean"]
 
 
 def run(launcher, *args, **options):

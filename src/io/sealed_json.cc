@@ -12,19 +12,18 @@ namespace {
 
 constexpr const char* kKey = "checksum";
 
-// The text of the object with its checksum added.
-std::string Sealed(nlohmann::json object) {
+}  // namespace
+
+std::string SealJson(nlohmann::json object) {
+  object.erase(kKey);
   // A string, because other programs read JSON numbers with 53 bits only.
   const std::string checksum = std::to_string(Checksum(DumpJsonIndented(object)));
   object[kKey] = checksum;
   return DumpJsonIndented(object);
 }
 
-}  // namespace
-
 void WriteSealedJson(const std::filesystem::path& path, nlohmann::json object) {
-  object.erase(kKey);
-  WriteFileAtomic(path, Sealed(std::move(object)));
+  WriteFileAtomic(path, SealJson(std::move(object)));
 }
 
 nlohmann::json ReadSealedJson(const std::filesystem::path& path) {
@@ -33,7 +32,7 @@ nlohmann::json ReadSealedJson(const std::filesystem::path& path) {
   Check(object.is_object() && object.erase(kKey) == 1, "[json] ", path.string(), " has no checksum");
   // Compares the text, not only the checksum: 1e5 and 1E5 parse to the same number, and so to the same
   // checksum.
-  Check(Sealed(object) == text, "[json] ", path.string(), " is damaged (checksum)");
+  Check(SealJson(object) == text, "[json] ", path.string(), " is damaged (checksum)");
   return object;
 }
 

@@ -9,7 +9,10 @@
 
 namespace lattice::io {
 
-// Writes `object` with a key "checksum" added, atomically.
+// The text of `object` with a key "checksum" added, or replaced.
+std::string SealJson(nlohmann::json object);
+
+// Writes that text, atomically.
 void WriteSealedJson(const std::filesystem::path& path, nlohmann::json object);
 
 // The object without its checksum. Throws Error that names the file when it has no checksum or is damaged.

@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--reproducible] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--memcheck] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--reproducible] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -54,6 +54,7 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
             LATTICE_FUZZ_SECONDS of the environment
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
+  --memcheck  the kernels on small random problems, all tails among them, under valgrind: what is read must have been written
   --clang   the same, built by clang++-14
   --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user, Debian's libraries in build/arm64-root; then
             lattice-run on several ARM CPUs and on an x86-64 without AVX2, compared with this machine
@@ -73,9 +74,9 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers | --reproducible) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --memcheck | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers | --reproducible) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --clang, --arm64, --cuda-wheel, --wheel,
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --memcheck, --clang, --arm64, --cuda-wheel, --wheel,
     --package, --newest-transformers, --reproducible and --harness" ;;
     esac
   done
@@ -118,6 +119,12 @@ run_suite() {
   if [[ $1 == package ]]; then
     prepare release lattice_run
     LATTICE_JOBS=$(build_jobs) "$PYTHON" "$ROOT/tools/package/check.py"
+    return
+  fi
+  if [[ $1 == memcheck ]]; then
+    prepare release lattice_differential
+    provide valgrind valgrind "memcheck" || return
+    valgrind --quiet --error-exitcode=9 "$ROOT/build/release/bin/lattice-differential" --problems 300
     return
   fi
   if [[ $1 == arm64 ]]; then

@@ -4,19 +4,6 @@
 namespace lattice::kernels {
 namespace {
 
-double Inner(const Tensor<double>& a, const Tensor<double>& b) {
-  double sum = 0;
-  a.ForEach([&](int64_t n, int64_t t, int64_t h, int64_t x) { sum += a.At(n, t, h, x) * b.At(n, t, h, x); });
-  return sum;
-}
-
-// The number whose gradients the backward pass computes: <y, dy> + <state_out, dstate_out>.
-double Loss(const Case<double>& c, Results<double>& r) {
-  const auto p = DescribeForward(c, r);
-  KernelsOf(c.variant).Forward<double>()(p, 0, p.Cells());
-  return Inner(r.y, c.dy) + Inner(r.state_out, c.dstate_out);
-}
-
 void ExpectGradientsOfTheLoss(const Variant& variant, const Shape& shape) {
   SCOPED_TRACE(Text(shape));
   Case<double> c = MakeCase<double>(variant, shape);

@@ -24,8 +24,9 @@ std::vector<Sequence> SequencesOf(const Shape& shape) {
   std::vector<Sequence> sequences;
   int64_t begin = 0;
   for (int64_t n = 0; n < shape.N; ++n) {
-    const int64_t lengths[] = {shape.T, 0, shape.T / 2};
-    const int64_t length = shape.ragged ? lengths[n % 3] : shape.T;
+    const int64_t usual[] = {shape.T, 0, shape.T / 2};
+    const int64_t packed = shape.lengths.empty() ? usual[n % 3] : shape.lengths[static_cast<size_t>(n)];
+    const int64_t length = shape.ragged ? packed : shape.T;
     if (shape.ragged) {
       sequences.push_back({0, ++begin, length});
       begin += length;
@@ -126,8 +127,11 @@ std::string Text(const Variant& v) {
 
 std::string Text(const Shape& s) {
   const char* layouts[] = {"", " gaps", " heads first"};
-  return StrCat("M=", s.M, " D=", s.D, " T=", s.T, " H=", s.H, " N=", s.N, s.ragged ? " ragged" : "",
-                layouts[static_cast<int>(s.layout)]);
+  std::string text = StrCat("M=", s.M, " D=", s.D, " T=", s.T, " H=", s.H, " N=", s.N,
+                            s.ragged ? " ragged" : "", layouts[static_cast<int>(s.layout)]);
+  for (const int64_t length : s.lengths)
+    text += StrCat(&length == s.lengths.data() ? " lengths " : ",", length);
+  return text;
 }
 
 void PlaceSaved(const Variant& variant, const Shape& shape, std::vector<Sequence>& sequences) {
@@ -264,6 +268,12 @@ Results<T> RunReference(const Case<T>& c) {
   ReferenceForward(c.variant.rule, DescribeForward(c, r));
   ReferenceBackward(c.variant.rule, DescribeBackward(c, r));
   return r;
+}
+
+double Loss(const Case<double>& c, Results<double>& r) {
+  const auto p = DescribeForward(c, r);
+  KernelsOf(c.variant).Forward<double>()(p, 0, p.Cells());
+  return Inner(r.y, c.dy) + Inner(r.state_out, c.dstate_out);
 }
 
 template struct Case<float>;

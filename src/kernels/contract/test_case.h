@@ -28,6 +28,7 @@ struct Shape {
   // ... tokens, with a token before each that belongs to no sequence.
   bool ragged = false;
   Layout layout = Layout::kDense;
+  std::vector<int64_t> lengths = {};  // packed: of the N sequences, instead of those above
 };
 
 // A memory with one choice of everything that is optional in it.
@@ -93,6 +94,10 @@ template <typename T>
 Results<T> RunKernels(const Case<T>& c, bool with_saved = true);
 template <typename T>
 Results<T> RunReference(const Case<T>& c);
+
+// The number whose gradients the backward pass computes: <y, dy> + <state_out, dstate_out>, by the kernels' forward
+// pass, with its results in `r`.
+double Loss(const Case<double>& c, Results<double>& r);
 
 // check(name, a's tensor, b's tensor) for y, state_out and every gradient.
 template <typename T, typename U, class Check>

@@ -153,6 +153,16 @@ double RelativeError(const Tensor<T>& got, const Tensor<U>& want) {
   return std::sqrt(error) / std::max(1.0, std::sqrt(norm));
 }
 
+// The sum of a * b over the elements, without those that are poison in one.
+inline double Inner(const Tensor<double>& a, const Tensor<double>& b) {
+  double sum = 0;
+  a.ForEach([&](int64_t n, int64_t t, int64_t h, int64_t i) {
+    const double x = a.At(n, t, h, i), y = b.At(n, t, h, i);
+    if (!Tensor<double>::IsPoison(x) && !Tensor<double>::IsPoison(y)) sum += x * y;
+  });
+  return sum;
+}
+
 // max |x| of the finite elements.
 template <typename T>
 double MaxAbs(const Tensor<T>& x) {

@@ -1,4 +1,6 @@
-// Calls to the server. Every failure is a ServerError (an error response) or an Unreachable (no response).
+// Calls to the server. Every failure is a ServerError (an error response) or an Unreachable (no response, or half of one).
+
+import { EventReader } from "./events.js";
 
 export class ServerError extends Error {
   constructor(status, message) {
@@ -50,26 +52,33 @@ export async function remove(path) {
   return (await request("DELETE", path)).json();
 }
 
+// What an event says. What is no JSON object, nobody meant to send.
+function chunkOf(data) {
+  let chunk;
+  try {
+    chunk = JSON.parse(data);
+  } catch {
+    chunk = null;
+  }
+  if (typeof chunk !== "object" || chunk === null) throw new Unreachable("The connection carried something that is no answer.");
+  if (chunk.error) throw new ServerError(500, chunk.error.message ?? "The server failed.");
+  return chunk;
+}
+
 // The chunks of a streamed answer, one by one. Ends when the server is done; aborting `signal` ends it early.
 export async function* stream(path, body, signal) {
   const answer = await request("POST", path, { ...body, stream: true }, signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  const events = new EventReader();
   for (;;) {
     const { value, done } = await reader.read().catch((error) => {
       if (error.name === "AbortError") throw error;
       throw new Unreachable("The connection broke in the middle of the text.");
     });
     if (done) throw new Unreachable("The connection ended in the middle of the text.");
-    const events = (rest + value).split(/\r?\n\r?\n/);
-    rest = events.pop();
-    for (const event of events) {
-      const data = event.replace(/^data: ?/, "");
+    for (const data of events.read(value)) {
       if (data === "[DONE]") return;
-      if (!event.startsWith("data:")) continue;
-      const chunk = JSON.parse(data);
-      if (chunk.error) throw new ServerError(500, chunk.error.message);
-      yield chunk;
+      yield chunkOf(data);
     }
   }
 }
