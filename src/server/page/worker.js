@@ -11,6 +11,7 @@ if (typeof createLattice === "undefined") importScripts("lattice_web.js");
 const SLICE = 12; // milliseconds of computing between two looks at new messages
 const PIECE = 2 ** 20; // bytes of a file that are copied into the module at a time
 
+const encoder = new TextEncoder();
 let module = null;
 const streams = new Map(); // numbers of the module's streams, by those of the messages
 const turn = new MessageChannel(); // a message to ourselves comes behind those that wait already
@@ -28,13 +29,29 @@ function failure(message, status = 500) {
   return { status, answer: { error: { message } } };
 }
 
-function invoke(name, types, values) {
-  return answerOf(module.ccall(`lattice_web_${name}`, "number", types, values));
+// A text in the module's memory, for C: ended by a zero.
+function textInside(text) {
+  const bytes = encoder.encode(text);
+  const at = module._malloc(bytes.length + 1);
+  if (at === 0) throw new Error("there is not enough memory for the request");
+  module.HEAPU8.set(bytes, at);
+  module.HEAPU8[at + bytes.length] = 0;
+  return at;
+}
+
+// Calls a function of the module (src/web/module.cc) with numbers and texts.
+function invoke(name, ...values) {
+  const texts = values.filter((value) => typeof value === "string").map(textInside);
+  let next = 0;
+  const passed = values.map((value) => (typeof value === "string" ? texts[next++] : value));
+  const status = module[`_lattice_web_${name}`](...passed);
+  texts.forEach((at) => module._free(at));
+  return answerOf(status);
 }
 
 // Like invoke, but an error is thrown.
-function demand(name, types, values) {
-  const answer = invoke(name, types, values);
+function demand(name, ...values) {
+  const answer = invoke(name, ...values);
   if (answer.status !== 200) throw new Error(answer.answer.error.message);
 }
 
@@ -78,7 +95,7 @@ function addFile(name, content, buffer) {
   for (let at = 0; at < content.length; at += PIECE) {
     const piece = content.subarray(at, at + PIECE);
     module.HEAPU8.set(piece, buffer);
-    demand("add", ["string", "number", "number"], [name, buffer, piece.length]);
+    demand("add", name, buffer, piece.length);
   }
 }
 
@@ -100,22 +117,22 @@ async function start({ name, module: wasm, files }) {
       addFile(file.name, piece, buffer);
       arrived(piece.length);
     }
-    demand("check", ["string", "string"], [file.name, file.sha256]);
+    demand("check", file.name, file.sha256);
   }
   module._free(buffer);
-  demand("open", ["string"], [name]);
+  demand("open", name);
   return { status: 200, answer: {}, memory: module.HEAPU8.length };
 }
 
 function close(number) {
   if (!streams.has(number)) return;
-  module.ccall("lattice_web_close", null, ["number"], [streams.get(number)]);
+  module._lattice_web_close(streams.get(number));
   streams.delete(number);
 }
 
 // One step of a stream.
 function advance(number) {
-  const answer = invoke("next", ["number"], [streams.get(number)]);
+  const answer = invoke("next", streams.get(number));
   const ended = answer.status !== 200 || answer.answer.done;
   if (ended) close(number);
   if (ended || answer.answer.chunks.length > 0) send(number, answer);
@@ -133,7 +150,7 @@ function compute() {
 turn.port1.onmessage = compute;
 
 function open(number, path, body) {
-  const answer = invoke("stream", ["string", "string"], [`/${path}`, body]);
+  const answer = invoke("stream", `/${path}`, body);
   if (answer.status !== 200) return send(number, answer);
   streams.set(number, answer.answer.stream);
   if (computing) return;
@@ -145,7 +162,7 @@ function handle({ number, method, path, body, stream, abort, start: files }) {
   if (files) return start(files).then((answer) => send(number, answer), (error) => send(number, failure(error.message)));
   if (abort) return close(number);
   if (stream) return open(number, stream, body);
-  return send(number, invoke("call", ["string", "string", "string"], [method, `/${path}`, body]));
+  return send(number, invoke("call", method, `/${path}`, body));
 }
 
 addEventListener("message", ({ data }) => {
