@@ -21,7 +21,12 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 
-find_package(Threads REQUIRED)
+if(EMSCRIPTEN)
+  # A page has one thread: more need a server that isolates it from other origins. std::mutex is there all the same.
+  add_library(Threads::Threads INTERFACE IMPORTED)
+else()
+  find_package(Threads REQUIRED)
+endif()
 
 # lattice-run as one file that needs nothing of the system (`./lattice package`).
 option(LATTICE_STATIC "Link lattice-run statically; needs static libraries of everything it uses" OFF)

@@ -1,9 +1,11 @@
 // Properties of the page's reader of streamed answers, in node, with a fetch that gives bytes cut anywhere. Exits with 1
-// and the seed of the first case that fails. Arguments: the path of api.js and the number of cases.
+// and the seed of the first case that fails. Arguments: the path of http_engine.js and the number of cases.
 import { pathToFileURL } from "node:url";
 
 const [path, cases] = process.argv.slice(2);
-const { stream, ServerError, Unreachable } = await import(pathToFileURL(path));
+const { HttpEngine } = await import(pathToFileURL(path));
+const { ServerError, Unreachable } = await import(new URL("errors.js", pathToFileURL(path)));
+const engine = new HttpEngine(async () => "");
 
 // A generator of numbers below n (mulberry32).
 function random(seed) {
@@ -40,7 +42,7 @@ function serveBytes(bytes, below) {
 
 async function readAll() {
   const chunks = [];
-  for await (const chunk of stream("v1/completions", {})) chunks.push(chunk);
+  for await (const chunk of engine.stream("v1/completions", {})) chunks.push(chunk);
   return chunks;
 }
 

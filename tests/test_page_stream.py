@@ -14,6 +14,6 @@ def test_streams_of_any_framing_and_any_bytes(tmp_path):
     # Modules, although no package.json beside the page says so.
     page = shutil.copytree(ROOT / "src" / "server" / "page", tmp_path / "page")
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    done = subprocess.run([NODE, ROOT / "tests" / "page_stream.mjs", page / "api.js", "1500"], capture_output=True, text=True,
+    done = subprocess.run([NODE, ROOT / "tests" / "page_stream.mjs", page / "http_engine.js", "1500"], capture_output=True, text=True,
                           timeout=300)
     assert done.returncode == 0, done.stderr

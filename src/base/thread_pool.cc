@@ -25,11 +25,15 @@ void Pause(int spins) {
 
 }  // namespace
 
+#ifdef __EMSCRIPTEN__
+int AvailableCores() { return 1; }  // a page has one thread
+#else
 int AvailableCores() {
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
 }
+#endif
 
 ThreadPool::ThreadPool(int threads) {
   Check(threads >= 0 && threads <= kMaxThreads, "[threads] ", threads, " threads; expected 0 (all cores) to ",

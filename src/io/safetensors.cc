@@ -31,8 +31,8 @@ Sections SplitFile(std::span<const std::byte> bytes, std::string_view source) {
         kMaxHeaderBytes, " are accepted. Is this a safetensors file?");
   Check(length <= bytes.size() - kLengthBytes, "[safetensors] ", source, ": header of ", length,
         " bytes in a file of ", bytes.size(), "; the file is truncated or no safetensors file");
-  return {{reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length},
-          bytes.subspan(kLengthBytes + length)};
+  return {{reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, static_cast<size_t>(length)},
+          bytes.subspan(kLengthBytes + static_cast<size_t>(length))};
 }
 
 // The bytes that a tensor has by its dtype and shape.

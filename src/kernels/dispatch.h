@@ -10,6 +10,37 @@
 #include "kernels/isa.h"
 #include "kernels/kernel_set.h"
 
+#ifdef __wasm__
+
+#include "base/error.h"
+
+// A model in a web page computes forward, in float32. The other kernels would be two thirds of its module.
+#define LATTICE_INSTANTIATE_RULE(name, Rule)                                    \
+  void name##ForwardF32(const ForwardProblem<float>& p, int64_t a, int64_t b) { \
+    ForwardCells<Rule<float>>(p, a, b);                                         \
+  }                                                                             \
+  SavedSize name##SavedSize() { return kSavedSize<Rule<float>>; }
+
+#define LATTICE_DISPATCH_RULE(name)                                                         \
+  HWY_EXPORT(name##ForwardF32);                                                             \
+  KernelSet name##Kernels() {                                                               \
+    KernelSet set;                                                                          \
+    set.forward_f32 = [](const ForwardProblem<float>& p, int64_t a, int64_t b) {            \
+      HWY_DYNAMIC_DISPATCH(name##ForwardF32)(p, a, b);                                      \
+    };                                                                                      \
+    set.forward_f64 = [](const ForwardProblem<double>&, int64_t, int64_t) { LeftOut(); };   \
+    set.backward_f32 = [](const BackwardProblem<float>&, int64_t, int64_t) { LeftOut(); };  \
+    set.backward_f64 = [](const BackwardProblem<double>&, int64_t, int64_t) { LeftOut(); }; \
+    set.saved_size = HWY_STATIC_DISPATCH(name##SavedSize)();                                \
+    return set;                                                                             \
+  }
+
+namespace lattice::kernels {
+[[noreturn]] inline void LeftOut() { Fail("[kernels] WebAssembly has the forward kernels in float32 only"); }
+}  // namespace lattice::kernels
+
+#else
+
 // To be used inside HWY_NAMESPACE, after engine-inl.h. Rule is a class template over the element type.
 #define LATTICE_INSTANTIATE_RULE(name, Rule)                                       \
   void name##ForwardF32(const ForwardProblem<float>& p, int64_t a, int64_t b) {    \
@@ -53,5 +84,7 @@
     set.saved_size = HWY_STATIC_DISPATCH(name##SavedSize)();                        \
     return set;                                                                     \
   }
+
+#endif  // __wasm__
 
 #endif  // LATTICE_KERNELS_DISPATCH_H_

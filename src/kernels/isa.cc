@@ -29,6 +29,8 @@ constexpr Isa kIsas[] = {
     {"neon", IsaLevel::kNeon, HWY_STATIC_TARGET},
     {"neon-dot", IsaLevel::kNeonDot, HWY_STATIC_TARGET},
     {"neon-bf16", IsaLevel::kNeonBf16, HWY_STATIC_TARGET},
+#elif HWY_ARCH_WASM
+    {"wasm", IsaLevel::kScalar, HWY_STATIC_TARGET},
 #else
     {"scalar", IsaLevel::kScalar, HWY_STATIC_TARGET},
 #endif
@@ -49,12 +51,19 @@ bool HasExtensions([[maybe_unused]] IsaLevel level) {
 #endif
 }
 
+#if HWY_ARCH_WASM
+// A module has the instructions that it was compiled with.
+bool Runs(const Isa& isa) { return HasExtensions(isa.level); }
+void Choose(const Isa&) {}
+#else
 // Whether this build and this CPU have it.
 bool Runs(const Isa& isa) {
   const bool target =
       isa.target == HWY_STATIC_TARGET || (hwy::SupportedTargets() & HWY_TARGETS & isa.target) != 0;
   return target && HasExtensions(isa.level);
 }
+void Choose(const Isa& isa) { hwy::GetChosenTarget().Update(isa.target); }
+#endif
 
 const Isa* current = nullptr;
 
@@ -64,7 +73,7 @@ void Apply(const std::string& name, const char* source) {
     if (!Runs(isa)) continue;
     known += known.empty() ? isa.name : std::string(", ") + isa.name;
     if (name != isa.name) continue;
-    hwy::GetChosenTarget().Update(isa.target);
+    Choose(isa);
     current = &isa;
     return;
   }

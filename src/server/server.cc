@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "server/api/prompts.h"
 #include "server/api/router.h"
 #include "server/api/security.h"
 #include "text/utf8.h"
@@ -15,21 +16,6 @@ namespace {
 
 // Extra time for sending the last answers after the grace time.
 constexpr std::chrono::seconds kLastAnswers{1};
-
-// The largest KV cache of one sequence of a transformer; it bounds the length of its texts.
-constexpr int64_t kLargestCache = int64_t{256} << 20;
-
-void LimitCache(const model::ModelConfig& config, RequestLimits& limits) {
-  if (!config.Grows()) return;
-  int64_t token_bytes = 0;
-  for (int64_t i = 0; i < config.layers; ++i) {
-    if (config.KeepsAll(i))
-      token_bytes += config.KvHeads() * config.HeadDim() * 2 * static_cast<int64_t>(sizeof(float));
-  }
-  const int64_t tokens = std::max<int64_t>(1, kLargestCache / token_bytes / 2);
-  limits.prompt_tokens = std::min(limits.prompt_tokens, tokens);
-  limits.max_tokens = std::min(limits.max_tokens, tokens);
-}
 
 }  // namespace
 
@@ -105,8 +91,7 @@ Server::Server(ServedModel served, ServerOptions options) {
       options.http.client_connections = ClientShare(options.http.connections);
     if (options.scheduler.client == 0) options.scheduler.client = ClientShare(options.scheduler.Places());
   }
-  LimitCache(served.model->config(), options.api.request);
-  options.api.request.vocabulary = served.tokenizer->vocab_size();
+  LimitToModel(served, options.api.request);
   options.api.request.choices = std::min(options.api.request.choices, options.scheduler.ManyPlaces());
   parts_ = std::make_unique<Parts>(std::move(served), std::move(options));
 }

@@ -46,7 +46,7 @@ Formats the C++ sources in place; with --check changes nothing and fails if one 
 }
 
 command_test() {
-  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--memcheck] [--clang] [--arm64] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--reproducible] [--harness ...]
+  usage_if_asked "Usage: ./lattice test [--cpp] [--python] [--fuzz] [--asan] [--tsan] [--memcheck] [--clang] [--arm64] [--web] [--cuda-wheel] [--wheel] [--package] [--newest-transformers] [--reproducible] [--harness ...]
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
@@ -58,6 +58,7 @@ Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers tak
   --clang   the same, built by clang++-14
   --arm64   the same, cross-compiled for 64-bit ARM and run by qemu-user, Debian's libraries in build/arm64-root; then
             lattice-run on several ARM CPUs and on an x86-64 without AVX2, compared with this machine
+  --web     builds the runtime as WebAssembly (emscripten, 0.85 GB, is installed) and tests exported sites in Chromium
   --cuda-wheel  downloads the CUDA build of PyTorch (0.5 GB) and builds operators and program against it, without a
             GPU or a CUDA toolkit
   --wheel   builds the Python package by pip and uses it from an empty directory, in environments of its own
@@ -74,9 +75,9 @@ Example: ./lattice test --asan --tsan" "$@"
     suite=$1 && shift
     case $suite in
       --cpp) suites+=(release) ;;
-      --python | --fuzz | --asan | --tsan | --memcheck | --clang | --arm64 | --cuda-wheel | --wheel | --package | --newest-transformers | --reproducible) suites+=("${suite#--}") ;;
+      --python | --fuzz | --asan | --tsan | --memcheck | --clang | --arm64 | --web | --cuda-wheel | --wheel | --package | --newest-transformers | --reproducible) suites+=("${suite#--}") ;;
       --harness) suites+=(harness) harness_arguments=("$@") && break ;;
-      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --memcheck, --clang, --arm64, --cuda-wheel, --wheel,
+      *) wrong_use "unknown argument '$suite'; test takes --cpp, --python, --fuzz, --asan, --tsan, --memcheck, --clang, --arm64, --web, --cuda-wheel, --wheel,
     --package, --newest-transformers, --reproducible and --harness" ;;
     esac
   done
@@ -131,6 +132,12 @@ run_suite() {
     # shellcheck source=tools/launcher/arm64.sh
     source "$ROOT/tools/launcher/arm64.sh"
     test_arm64
+    return
+  fi
+  if [[ $1 == web ]]; then
+    # shellcheck source=tools/launcher/web.sh
+    source "$ROOT/tools/launcher/web.sh"
+    test_web
     return
   fi
   if [[ $1 == newest-transformers || $1 == harness || $1 == reproducible ]]; then
@@ -286,6 +293,13 @@ Example: ./lattice torture serve --quick" "${1:---help}"
 command_sbom() {
   prepare release
   exec "$PYTHON" "$ROOT/tools/sbom/sbom.py" "$@"
+}
+
+command_export-web() {
+  # shellcheck source=tools/launcher/web.sh
+  source "$ROOT/tools/launcher/web.sh"
+  if [[ " $* " == *' --help '* || " $* " == *' -h '* ]]; then prepare release; else prepare_web; fi
+  exec "$PYTHON" "$ROOT/tools/web" "$@"
 }
 
 command_plan() {

@@ -25,10 +25,10 @@ using F32 = hn::ScalableTag<float>;
 using I32 = hn::RebindToSigned<F32>;
 using IntVec = hn::Vec<I32>;
 
-// The four bytes of a word, unpacked for multiplication: those of W are unsigned, those of x signed. On x86
-// they become pairs of 16-bit integers, the even and the odd bytes; elsewhere four vectors of 32-bit
+// The four bytes of a word, unpacked for multiplication: those of W are unsigned, those of x signed. On x86 and in
+// WebAssembly they become pairs of 16-bit integers, the even and the odd bytes; elsewhere four vectors of 32-bit
 // integers.
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#if HWY_ARCH_WASM || (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128)
 using I16 = hn::Repartition<int16_t, I32>;
 struct Words {
   hn::Vec<I16> even, odd;
@@ -43,7 +43,7 @@ HWY_INLINE Words WordsOfX(uint32_t x) {
   const auto pairs = hn::BitCast(I16(), hn::Set(I32(), static_cast<int32_t>(x)));
   return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
 }
-// On x86 ReorderWidenMulAccumulate adds the products of neighbours to the first sum and ignores the second.
+// There ReorderWidenMulAccumulate adds the products of neighbours to the first sum and ignores the second.
 HWY_INLINE IntVec AddProducts(const Words& w, const Words& x, IntVec sum) {
   IntVec none = hn::Zero(I32());
   sum = hn::ReorderWidenMulAccumulate(I32(), w.even, x.even, sum, none);

@@ -139,9 +139,11 @@ HWY_INLINE void Backward(const RowNormBackward<T>& p, int64_t first, int64_t las
 }
 
 void ForwardF32(const RowNormForward<float>& p, int64_t a, int64_t b) { Forward(p, a, b); }
-void ForwardF64(const RowNormForward<double>& p, int64_t a, int64_t b) { Forward(p, a, b); }
 void BackwardF32(const RowNormBackward<float>& p, int64_t a, int64_t b) { Backward(p, a, b); }
+#if HWY_HAVE_FLOAT64  // not in WebAssembly
+void ForwardF64(const RowNormForward<double>& p, int64_t a, int64_t b) { Forward(p, a, b); }
 void BackwardF64(const RowNormBackward<double>& p, int64_t a, int64_t b) { Backward(p, a, b); }
+#endif
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -150,26 +152,30 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 HWY_EXPORT(ForwardF32);
-HWY_EXPORT(ForwardF64);
 HWY_EXPORT(BackwardF32);
-HWY_EXPORT(BackwardF64);
 
 void Run(const RowNormForward<float>& p, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(ForwardF32)(p, first, last);
 }
-void Run(const RowNormForward<double>& p, int64_t first, int64_t last) {
-  InitIsa();
-  HWY_DYNAMIC_DISPATCH(ForwardF64)(p, first, last);
-}
 void Run(const RowNormBackward<float>& p, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(BackwardF32)(p, first, last);
+}
+
+#if HWY_HAVE_FLOAT64
+HWY_EXPORT(ForwardF64);
+HWY_EXPORT(BackwardF64);
+
+void Run(const RowNormForward<double>& p, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(ForwardF64)(p, first, last);
 }
 void Run(const RowNormBackward<double>& p, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(BackwardF64)(p, first, last);
 }
+#endif
 
 }  // namespace lattice::kernels
 #endif

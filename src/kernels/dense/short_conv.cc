@@ -53,15 +53,17 @@ HWY_INLINE void Backward(const ShortConv<T>& p, const T* dy, T* dx, T* partial, 
 }
 
 void ForwardF32(const ShortConv<float>& p, float* y, int64_t a, int64_t b) { Forward(p, y, a, b); }
-void ForwardF64(const ShortConv<double>& p, double* y, int64_t a, int64_t b) { Forward(p, y, a, b); }
 void BackwardF32(const ShortConv<float>& p, const float* dy, float* dx, float* partial, int64_t a,
                  int64_t b) {
   Backward(p, dy, dx, partial, a, b);
 }
+#if HWY_HAVE_FLOAT64  // not in WebAssembly
+void ForwardF64(const ShortConv<double>& p, double* y, int64_t a, int64_t b) { Forward(p, y, a, b); }
 void BackwardF64(const ShortConv<double>& p, const double* dy, double* dx, double* partial, int64_t a,
                  int64_t b) {
   Backward(p, dy, dx, partial, a, b);
 }
+#endif
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -70,28 +72,32 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 HWY_EXPORT(ForwardF32);
-HWY_EXPORT(ForwardF64);
 HWY_EXPORT(BackwardF32);
-HWY_EXPORT(BackwardF64);
 
 void ShortConvForward(const ShortConv<float>& conv, float* y, int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(ForwardF32)(conv, y, first, last);
-}
-void ShortConvForward(const ShortConv<double>& conv, double* y, int64_t first, int64_t last) {
-  InitIsa();
-  HWY_DYNAMIC_DISPATCH(ForwardF64)(conv, y, first, last);
 }
 void ShortConvBackward(const ShortConv<float>& conv, const float* dy, float* dx, float* partial,
                        int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(BackwardF32)(conv, dy, dx, partial, first, last);
 }
+
+#if HWY_HAVE_FLOAT64
+HWY_EXPORT(ForwardF64);
+HWY_EXPORT(BackwardF64);
+
+void ShortConvForward(const ShortConv<double>& conv, double* y, int64_t first, int64_t last) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(ForwardF64)(conv, y, first, last);
+}
 void ShortConvBackward(const ShortConv<double>& conv, const double* dy, double* dx, double* partial,
                        int64_t first, int64_t last) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(BackwardF64)(conv, dy, dx, partial, first, last);
 }
+#endif
 
 }  // namespace lattice::kernels
 #endif

@@ -45,18 +45,20 @@ HWY_INLINE void Backward(const S* a, const S* b, const S* dy, int64_t n, S* da, 
 }
 
 void ForwardF32(const float* a, const float* b, int64_t n, float* y) { Forward(a, b, n, y); }
-void ForwardF64(const double* a, const double* b, int64_t n, double* y) { Forward(a, b, n, y); }
 void ForwardBf16(const uint16_t* a, const uint16_t* b, int64_t n, uint16_t* y) { Forward(a, b, n, y); }
 void BackwardF32(const float* a, const float* b, const float* dy, int64_t n, float* da, float* db) {
-  Backward(a, b, dy, n, da, db);
-}
-void BackwardF64(const double* a, const double* b, const double* dy, int64_t n, double* da, double* db) {
   Backward(a, b, dy, n, da, db);
 }
 void BackwardBf16(const uint16_t* a, const uint16_t* b, const uint16_t* dy, int64_t n, uint16_t* da,
                   uint16_t* db) {
   Backward(a, b, dy, n, da, db);
 }
+#if HWY_HAVE_FLOAT64  // not in WebAssembly
+void ForwardF64(const double* a, const double* b, int64_t n, double* y) { Forward(a, b, n, y); }
+void BackwardF64(const double* a, const double* b, const double* dy, int64_t n, double* da, double* db) {
+  Backward(a, b, dy, n, da, db);
+}
+#endif
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -65,19 +67,13 @@ HWY_AFTER_NAMESPACE();
 namespace lattice::kernels {
 
 HWY_EXPORT(ForwardF32);
-HWY_EXPORT(ForwardF64);
 HWY_EXPORT(ForwardBf16);
 HWY_EXPORT(BackwardF32);
-HWY_EXPORT(BackwardF64);
 HWY_EXPORT(BackwardBf16);
 
 void SwiGluForward(const float* a, const float* b, int64_t n, float* y) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(ForwardF32)(a, b, n, y);
-}
-void SwiGluForward(const double* a, const double* b, int64_t n, double* y) {
-  InitIsa();
-  HWY_DYNAMIC_DISPATCH(ForwardF64)(a, b, n, y);
 }
 void SwiGluForward(const uint16_t* a, const uint16_t* b, int64_t n, uint16_t* y) {
   InitIsa();
@@ -87,15 +83,25 @@ void SwiGluBackward(const float* a, const float* b, const float* dy, int64_t n, 
   InitIsa();
   HWY_DYNAMIC_DISPATCH(BackwardF32)(a, b, dy, n, da, db);
 }
-void SwiGluBackward(const double* a, const double* b, const double* dy, int64_t n, double* da, double* db) {
-  InitIsa();
-  HWY_DYNAMIC_DISPATCH(BackwardF64)(a, b, dy, n, da, db);
-}
 void SwiGluBackward(const uint16_t* a, const uint16_t* b, const uint16_t* dy, int64_t n, uint16_t* da,
                     uint16_t* db) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(BackwardBf16)(a, b, dy, n, da, db);
 }
+
+#if HWY_HAVE_FLOAT64
+HWY_EXPORT(ForwardF64);
+HWY_EXPORT(BackwardF64);
+
+void SwiGluForward(const double* a, const double* b, int64_t n, double* y) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(ForwardF64)(a, b, n, y);
+}
+void SwiGluBackward(const double* a, const double* b, const double* dy, int64_t n, double* da, double* db) {
+  InitIsa();
+  HWY_DYNAMIC_DISPATCH(BackwardF64)(a, b, dy, n, da, db);
+}
+#endif
 
 }  // namespace lattice::kernels
 #endif

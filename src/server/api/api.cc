@@ -8,6 +8,8 @@
 
 #include "server/api/embedded_files.h"
 #include "server/api/fields.h"
+#include "server/api/prompts.h"
+#include "server/api/session_json.h"
 #include "server/engine/api_error.h"
 #include "text/utf8.h"
 
@@ -70,17 +72,7 @@ void Reply(Call& call, const OrderedJson& body, int status) {
 }
 
 void Api::Models(Call& call) const {
-  const model::ModelConfig& config = served_.model->config();
-  const OrderedJson model = {{"id", served_.name},
-                             {"object", "model"},
-                             {"created", served_.created},
-                             {"owned_by", "lattice"},
-                             {"mixer", config.MixerText()},
-                             {"layers", config.layers},
-                             {"heads", config.heads},
-                             {"width", config.width},
-                             {"vocabulary", config.vocab_size},
-                             {"tokenizer", served_.tokenizer->kind()}};
+  const OrderedJson model = ModelJson(served_);
   if (!call.id().empty()) {
     if (call.id() != served_.name)
       throw ApiError(404, StrCat("there is no such model here; this server has \"", served_.name, "\""),
@@ -98,7 +90,7 @@ void Api::Tokenize(Call& call) const {
   if (named_text == (fields.Find("prompt") != nullptr))
     throw ApiError(400, "expected a string as text (or as prompt)", "text");
   const std::string text = fields.String(named_text ? "text" : "prompt", "");
-  std::vector<int32_t> tokens = Encoded(text, named_text ? "text" : "prompt");
+  std::vector<int32_t> tokens = EncodedText(served_, text, named_text ? "text" : "prompt");
   const text::SpecialIds& special = served_.tokenizer->special();
   for (const int32_t id : {special.Begin(), special.End()}) {
     if (!named_text && id >= 0 && text == SpecialName(*served_.tokenizer, id)) tokens = {id};

@@ -81,17 +81,6 @@ class Api {
 
  private:
   void Answer(const CompletionRequest& request, Call& call);
-  // Writes the messages by the checkpoint's chat template, as tokens, and adds where the answer ends.
-  void UseTemplate(CompletionRequest& request) const;
-  // Throws ApiError (400) for a text that the tokenizer refuses; `param` is the field of the request.
-  std::vector<int32_t> Encoded(const std::string& text, const char* param) const;
-  // `at_start`: nothing stands before the prompt, so that a text begins as all texts of the model do. Token ids are
-  // taken as they are.
-  std::vector<int32_t> TokensOf(const Prompt& prompt, bool at_start) const;
-  // Puts the token in front that every text of the model begins with, if there is one.
-  void BeginText(std::vector<int32_t>& tokens) const;
-  std::vector<Task> TasksOf(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts,
-                            const std::shared_ptr<Conversation>& conversation) const;
   // The memory that an answer takes until it is complete. Throws ApiError when that is more than allowed.
   int64_t AnswerBytes(const CompletionRequest& request, std::span<const std::vector<int32_t>> prompts) const;
   // The approximate size of one token in an answer.
@@ -114,7 +103,6 @@ class Api {
   };
   class ReadingComputation;
   void Read(Call& call, Reading reading);
-  OrderedJson SessionJson(const std::string& id, const Conversation& conversation) const;
   Clock::time_point DeadlineOf(const Call& call) const;
   // Throws ApiError (429) when the call's account has used up its tokens.
   void CheckQuota(const Call& call) const;

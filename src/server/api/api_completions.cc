@@ -6,6 +6,8 @@
 #include "server/api/api.h"
 #include "server/api/computation.h"
 #include "server/api/idempotency.h"
+#include "server/api/prompts.h"
+#include "server/api/session_json.h"
 #include "server/engine/api_error.h"
 #include "server/engine/random_id.h"
 
@@ -128,79 +130,7 @@ class StreamedCompletion : public Completion {
   std::string sent_;  // for a request that may be repeated
 };
 
-// Without a prompt, a session continues from the logits after its last token, which must be known.
-void CheckContinues(const Conversation& conversation, const std::vector<int32_t>& prompt) {
-  if (!prompt.empty() || !conversation.logits.empty()) return;
-  if (conversation.tokens.empty())
-    throw ApiError(400,
-                   "the session's state was loaded, so its last token is not known; give a prompt to read",
-                   "prompt");
-  throw ApiError(400,
-                 "the session's last request was ended before its prompt was read; give a prompt to read",
-                 "prompt");
-}
-
 }  // namespace
-
-std::vector<int32_t> Api::Encoded(const std::string& text, const char* param) const {
-  try {
-    return served_.tokenizer->Encode(text);
-  } catch (const Error& error) {
-    throw ApiError(400, error.what(), param);
-  }
-}
-
-std::vector<int32_t> Api::TokensOf(const Prompt& prompt, bool at_start) const {
-  std::vector<int32_t> tokens;
-  const auto* const text = std::get_if<std::string>(&prompt);
-  if (text != nullptr) {
-    tokens = Encoded(*text, "prompt");
-  } else {
-    tokens = std::get<std::vector<int32_t>>(prompt);
-  }
-  if (static_cast<int64_t>(tokens.size()) > limits_.request.prompt_tokens) {
-    throw ApiError(400,
-                   StrCat("prompt has ", tokens.size(), " tokens; at most ", limits_.request.prompt_tokens,
-                          " are accepted"),
-                   "prompt", "context_length_exceeded");
-  }
-  if (text != nullptr && !text->empty() && at_start) BeginText(tokens);
-  return tokens;
-}
-
-void Api::BeginText(std::vector<int32_t>& tokens) const {
-  const text::SpecialIds& special = served_.tokenizer->special();
-  if (special.starts_texts) tokens.insert(tokens.begin(), special.bos);
-}
-
-std::vector<Task> Api::TasksOf(const CompletionRequest& request,
-                               std::span<const std::vector<int32_t>> prompts,
-                               const std::shared_ptr<Conversation>& conversation) const {
-  const uint64_t seed = request.has_seed ? request.sampler.seed : RandomBits();
-  std::vector<Task> tasks;
-  for (const std::vector<int32_t>& prompt : prompts) {
-    const auto first = static_cast<int64_t>(tasks.size());
-    for (int64_t i = 0; i < request.n; ++i) {
-      Task task;
-      task.conversation = conversation;
-      task.prompt = prompt;
-      task.max_tokens = request.max_tokens;
-      task.sampler = request.sampler;
-      task.sampler.seed = seed + static_cast<uint64_t>(i);
-      task.stops = request.stops;
-      task.at_start = prompt.size() == 1 && prompt[0] == served_.FirstToken();
-      task.logprobs = request.logprobs;
-      task.prompt_logprobs = request.echo && request.logprobs >= 0;
-      task.trace = request.trace;
-      task.grammar = request.grammar;
-      if (request.templated) task.also_ends = served_.tokenizer->special().End();
-      task.midway_tokens = conversation ? MidwayTokens() : 0;
-      if (i > 0 && !task.prompt_logprobs && !task.trace) task.same_prompt_as = first;
-      tasks.push_back(std::move(task));
-    }
-  }
-  return tasks;
-}
 
 void Api::Completions(Call& call) {
   CompletionRequest request = ParseCompletion(call.body(), limits_.request);
@@ -210,7 +140,7 @@ void Api::Completions(Call& call) {
 
 void Api::Chat(Call& call) {
   CompletionRequest request = ParseChat(call.body(), limits_.request);
-  if (served_.chat_template) UseTemplate(request);
+  UseTemplate(served_, request);
   Answer(request, call);
 }
 
@@ -255,7 +185,7 @@ void Api::Answer(const CompletionRequest& parsed, Call& call) {
   CheckModel(parsed.model);
   CheckQuota(call);
   CompletionInputs made_of{parsed, {}, {}, IdempotencyKey(call), [this](const SessionStore::Lease& lease) {
-                             return SessionJson(lease.id(), lease.conversation());
+                             return SessionJson(served_, lease.id(), lease.conversation());
                            }};
   const CompletionRequest& request = made_of.request;
   std::shared_ptr<Conversation> conversation;
@@ -268,20 +198,14 @@ void Api::Answer(const CompletionRequest& parsed, Call& call) {
     throw ApiError(400, "an Idempotency-Key needs a session: other requests change nothing",
                    "Idempotency-Key");
   }
-  const bool fresh = !conversation || conversation->position() == 0;
-  for (const Prompt& prompt : request.prompts) made_of.prompts.push_back(TokensOf(prompt, fresh));
-  if (request.prompts.empty()) made_of.prompts.emplace_back();
-  for (std::vector<int32_t>& prompt : made_of.prompts) {
-    if (prompt.empty() && fresh) prompt.push_back(served_.FirstToken());
-  }
-  if (conversation) CheckContinues(*conversation, made_of.prompts[0]);
+  made_of.prompts = PromptsOf(served_, limits_.request, request, conversation.get());
   if (conversation) {
     const int64_t more = static_cast<int64_t>(made_of.prompts[0].size()) + request.max_tokens;
     sessions_.CheckLength(*conversation, more);
     made_of.lease->Reserve(GrownBytes(*conversation, more) * (made_of.key.given() ? 2 : 1));
     made_of.lease->Change(made_of.key.given());
   }
-  std::vector<Task> tasks = TasksOf(request, made_of.prompts, conversation);
+  std::vector<Task> tasks = TasksOf(served_, request, made_of.prompts, conversation, MidwayTokens());
   const ComputationContext context =
       conversation ? SessionContext() : ComputationContext{workers_, metrics_, accounts_};
   std::shared_ptr<Computation> completion;

@@ -3,6 +3,7 @@
 
 #include "server/api/api.h"
 #include "server/api/fields.h"
+#include "server/api/prompts.h"
 #include "text/base64.h"
 
 namespace lattice::server {
@@ -99,7 +100,7 @@ void Api::Embeddings(Call& call) {
   std::vector<Task> tasks;
   for (const Prompt& input : request.inputs) {
     Task& task = tasks.emplace_back();
-    task.prompt = TokensOf(input, true);
+    task.prompt = PromptTokens(served_, limits_.request, input, true);
     if (task.prompt.empty())
       throw ApiError(400, "input has an empty text; its embedding is not defined", "input");
     task.embed = true;

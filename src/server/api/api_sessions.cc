@@ -1,53 +1,16 @@
 // /v1/sessions: create, append, fork, rewind, save, load and inspect sessions that stay on the server.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "runtime/memory_view.h"
 #include "server/api/api.h"
 #include "server/api/computation.h"
 #include "server/api/fields.h"
 #include "server/api/idempotency.h"
+#include "server/api/prompts.h"
+#include "server/api/session_json.h"
 #include "server/engine/api_error.h"
-#include "server/engine/memory_trace.h"
 
 namespace lattice::server {
-namespace {
-
-// An integer query parameter, or nothing when it is absent.
-std::optional<int64_t> Parameter(const http::RequestHead& head, const std::string& name, int64_t below) {
-  if (head.Query(name) == nullptr) return std::nullopt;
-  const std::string text = *head.Query(name);
-  int64_t value = 0;
-  const bool digits =
-      !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-  if (digits) value = std::stoll(text);
-  if (!digits || value >= below) throw ApiError(400, StrCat(name, " is not one of 0 to ", below - 1), name);
-  return value;
-}
-
-OrderedJson HeadJson(std::span<const float> memory, int64_t slots, int64_t width) {
-  const runtime::MemoryView view = runtime::ViewMemory(memory, slots, width);
-  return {{"effective_rank", Rounded(view.effective_rank)},
-          {"mean_similarity", Rounded(view.similarity)},
-          {"norm", Rounded(std::sqrt(runtime::SquaredLength(memory)))}};
-}
-
-}  // namespace
-
-OrderedJson Api::SessionJson(const std::string& id, const Conversation& conversation) const {
-  const model::ModelConfig& config = served_.model->config();
-  return {{"id", id},
-          {"object", "session"},
-          {"position", conversation.position()},
-          {"bytes", conversation.Bytes()},
-          {"model", served_.name},
-          {"mixer", config.MixerText()},
-          {"layers", config.layers},
-          {"heads", config.heads},
-          {"slots", config.HasMemory() ? config.Slots() : 0}};
-}
-
 int64_t Api::GrownBytes(const Conversation& conversation, int64_t more) const {
   const int64_t base = conversation.base_state.empty() ? 0 : conversation.base_state.Bytes();
   return std::max(conversation.Bytes(), base + cost_.Bytes(conversation.position() + more));
@@ -115,7 +78,7 @@ void Api::CreateSession(Call& call) {
   std::vector<int32_t> tokens;
   if (const nlohmann::json* prompt = fields.Find("prompt")) {
     const RequestLimits& limits = limits_.request;
-    tokens = prompt->is_string() ? TokensOf(prompt->get<std::string>(), true)
+    tokens = prompt->is_string() ? PromptTokens(served_, limits, prompt->get<std::string>(), true)
                                  : fields.Ids(*prompt, "prompt", limits.vocabulary, limits.prompt_tokens);
   }
   fields.Finish();
@@ -131,7 +94,7 @@ void Api::CreateSession(Call& call) {
                 [this](Call& of, const SessionStore::Lease& made, const std::vector<TokenRecord>&) {
                   made.Change();
                   made.Commit();
-                  Reply(of, SessionJson(made.id(), made.conversation()), 201);
+                  Reply(of, SessionJson(served_, made.id(), made.conversation()), 201);
                 },
                 undo});
   } catch (...) {
@@ -142,7 +105,7 @@ void Api::CreateSession(Call& call) {
 
 void Api::ShowSession(Call& call) {
   const SessionStore::Lease lease = Borrow(call, call.id());
-  Reply(call, SessionJson(lease.id(), lease.conversation()));
+  Reply(call, SessionJson(served_, lease.id(), lease.conversation()));
 }
 
 void Api::DeleteSession(Call& call) {
@@ -161,12 +124,12 @@ void Api::AppendToSession(Call& call) {
     throw ApiError(400, "expected either text or tokens to append", "text");
   std::vector<int32_t> tokens = ids != nullptr
                                     ? fields.Ids(*ids, "tokens", limits.vocabulary, limits.prompt_tokens)
-                                    : TokensOf(fields.String("text", ""), false);
+                                    : PromptTokens(served_, limits, fields.String("text", ""), false);
   const bool trace = fields.Bool("trace", false);
   fields.Finish();
   SessionStore::Lease lease = Borrow(call, call.id());
   if (key.Replay(call, lease, false, metrics_)) return;
-  if (text != nullptr && !tokens.empty() && lease.conversation().position() == 0) BeginText(tokens);
+  if (text != nullptr && !tokens.empty() && lease.conversation().position() == 0) BeginText(served_, tokens);
   const auto more = static_cast<int64_t>(tokens.size());
   sessions_.CheckLength(lease.conversation(), more);
   lease.Reserve(GrownBytes(lease.conversation(), more) * (key.given() ? 2 : 1));
@@ -174,7 +137,7 @@ void Api::AppendToSession(Call& call) {
   auto conversation = lease.shared();
   Read(call, {std::move(lease), std::move(conversation), std::move(tokens), trace,
               [this, key](Call& of, const SessionStore::Lease& now, const std::vector<TokenRecord>& records) {
-                OrderedJson body = SessionJson(now.id(), now.conversation());
+                OrderedJson body = SessionJson(served_, now.id(), now.conversation());
                 body["tokens"] = TokenList(served_, records);
                 const std::string answer = DumpJson(body);
                 key.Remember(now, answer);
@@ -190,7 +153,7 @@ void Api::ForkSession(Call& call) {
       sessions_.Add(lease.conversation().Fork(), call.account().name, call.account().sessions);
   fork.Change();
   fork.Commit();
-  Reply(call, SessionJson(fork.id(), fork.conversation()), 201);
+  Reply(call, SessionJson(served_, fork.id(), fork.conversation()), 201);
 }
 
 void Api::RewindSession(Call& call) {
@@ -199,28 +162,18 @@ void Api::RewindSession(Call& call) {
   fields.Finish();
   SessionStore::Lease lease = Borrow(call, call.id(), true);
   Conversation& now = lease.conversation();
-  const int64_t last = now.base + static_cast<int64_t>(now.tokens.size());
-  if (position < now.base || position > last) {
-    throw ApiError(
-        400,
-        StrCat("position ", position, " is not known; this session can go to ", now.base, " up to ", last),
-        "position");
-  }
-  if (position == last && !now.damaged) return Reply(call, SessionJson(lease.id(), now));
-  const auto then = std::make_shared<Conversation>(served_.model);
-  then->loaded = now.loaded;
-  then->base = now.base;
-  then->base_state = now.base_state;
-  if (!now.base_state.empty()) then->session.Rewind(now.base_state);
+  std::vector<int32_t> tokens = now.TokensUpTo(position);
+  if (tokens.size() == now.tokens.size() && !now.damaged)
+    return Reply(call, SessionJson(served_, lease.id(), now));
+  const auto then = std::make_shared<Conversation>(now.AtBase());
   // Old and new state are both in memory until the new one has been computed.
   lease.Reserve(now.Bytes() + GrownBytes(*then, position - now.base));
-  std::vector<int32_t> tokens(now.tokens.begin(), now.tokens.begin() + (position - now.base));
   Read(call, {std::move(lease), then, std::move(tokens), false,
               [this, then](Call& of, const SessionStore::Lease& held, const std::vector<TokenRecord>&) {
                 held.Change();
                 held.conversation() = std::move(*then);
                 held.Commit();
-                Reply(of, SessionJson(held.id(), held.conversation()));
+                Reply(of, SessionJson(served_, held.id(), held.conversation()));
               }});
 }
 
@@ -246,47 +199,13 @@ void Api::LoadState(Call& call) {
   lease.Change();
   lease.conversation() = std::move(*loaded);
   lease.Commit();
-  Reply(call, SessionJson(lease.id(), lease.conversation()));
+  Reply(call, SessionJson(served_, lease.id(), lease.conversation()));
 }
 
 void Api::ShowMemory(Call& call) {
-  const model::ModelConfig& config = served_.model->config();
-  if (!config.HasMemory())
-    throw ApiError(400, "this model is a transformer: it keeps every token and has no memory to show", "",
-                   "no_memory");
-  const std::optional<int64_t> layer = Parameter(call.request.head, "layer", config.layers);
-  const std::optional<int64_t> head = Parameter(call.request.head, "head", config.heads);
-  if (layer.has_value() != head.has_value())
-    throw ApiError(400, "layer and head belong together", layer ? "head" : "layer");
+  const MemoryQuery query(served_.model->config(), call.request.head);
   const SessionStore::Lease lease = Borrow(call, call.id());
-  const runtime::Session& session = lease.conversation().session;
-  const int64_t slots = config.Slots(), width = config.HeadDim();
-  if (!layer) {
-    OrderedJson layers = OrderedJson::array();
-    for (int64_t l = 0; l < config.layers; ++l) {
-      layers.push_back(OrderedJson::array());
-      if (!config.HasMemory(l)) continue;
-      for (int64_t h = 0; h < config.heads; ++h)
-        layers.back().push_back(HeadJson(session.Memory(l, h), slots, width));
-    }
-    return Reply(call, {{"layers", std::move(layers)}});
-  }
-  if (!config.HasMemory(*layer))
-    throw ApiError(400, "this layer is attention and has no memory to show", "layer", "no_memory");
-  const runtime::MemoryView view = runtime::ViewMemory(session.Memory(*layer, *head), slots, width);
-  OrderedJson norms = OrderedJson::array(), similarity = OrderedJson::array();
-  for (size_t i = 0; i < view.lengths.size(); ++i) {
-    norms.push_back(Rounded(view.lengths[i]));
-    similarity.push_back(OrderedJson::array());
-    for (size_t j = 0; j < view.lengths.size(); ++j)
-      similarity.back().push_back(Rounded(view.cosines[i * view.lengths.size() + j]));
-  }
-  Reply(call, {{"layer", *layer},
-               {"head", *head},
-               {"slots", slots},
-               {"norms", std::move(norms)},
-               {"similarity", std::move(similarity)},
-               {"effective_rank", Rounded(view.effective_rank)}});
+  Reply(call, query.Answer(lease.conversation().session));
 }
 
 }  // namespace lattice::server

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/hash.h"
+#include "server/api/path_pattern.h"
 #include "server/api/security.h"
 #include "server/engine/api_error.h"
 
@@ -22,23 +23,12 @@ std::string FieldOf(const http::RequestHead& head, std::string_view name) {
   return value == nullptr ? "" : *value;
 }
 
-// The part of `path` that matches {id} in `pattern`; nothing when they do not match.
-std::optional<std::string> Match(std::string_view pattern, std::string_view path) {
-  const size_t open = pattern.find("{id}");
-  if (open == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
-  const std::string_view before = pattern.substr(0, open), after = pattern.substr(open + 4);
-  if (!path.starts_with(before) || !path.ends_with(after) || path.size() <= before.size() + after.size())
-    return std::nullopt;
-  const std::string_view id = path.substr(before.size(), path.size() - before.size() - after.size());
-  return id.find('/') == std::string_view::npos ? std::optional<std::string>(id) : std::nullopt;
-}
-
 // Calls visit(route, id) for each route at the path.
 template <typename Visit>
 void RoutesAt(const std::string& path, const Visit& visit) {
   for (const std::span<const Route>& routes : {Routes(), PageRoutes()}) {
     for (const Route& route : routes) {
-      if (const std::optional<std::string> id = Match(route.path, path)) visit(route, *id);
+      if (const std::optional<std::string> id = MatchPath(route.path, path)) visit(route, *id);
     }
   }
 }

@@ -1,4 +1,7 @@
+// Copies and earlier states of a conversation.
 #include "server/engine/conversation.h"
+
+#include "server/engine/api_error.h"
 
 namespace lattice::server {
 
@@ -15,6 +18,25 @@ Conversation Conversation::Fork() const {
   copy.tokens = tokens;
   copy.logits = logits;
   return copy;
+}
+
+std::vector<int32_t> Conversation::TokensUpTo(int64_t position) const {
+  const int64_t last = base + static_cast<int64_t>(tokens.size());
+  if (position < base || position > last) {
+    throw ApiError(
+        400, StrCat("position ", position, " is not known; this session can go to ", base, " up to ", last),
+        "position");
+  }
+  return {tokens.begin(), tokens.begin() + (position - base)};
+}
+
+Conversation Conversation::AtBase() const {
+  Conversation start(session.shared_model());
+  start.loaded = loaded;
+  start.base = base;
+  start.base_state = base_state;
+  if (!base_state.empty()) start.session.Rewind(base_state);
+  return start;
 }
 
 }  // namespace lattice::server

@@ -19,6 +19,10 @@ struct Conversation {
   int64_t position() const { return session.position(); }
   int64_t Bytes() const;
   Conversation Fork() const;
+  // The tokens to read from AtBase() to `position`. Throws ApiError (400) when the conversation was never there.
+  std::vector<int32_t> TokensUpTo(int64_t position) const;
+  // A conversation as this one was at `base`.
+  Conversation AtBase() const;
 
   runtime::Session session;
   // The state descends from one that a client uploaded. Forks and rewinds keep this flag.

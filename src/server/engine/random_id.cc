@@ -1,6 +1,6 @@
 #include "server/engine/random_id.h"
 
-#include <sys/random.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -8,7 +8,7 @@ namespace lattice::server {
 
 uint64_t RandomBits() {
   uint64_t bits = 0;
-  Check(::getrandom(&bits, sizeof(bits), 0) == sizeof(bits), "[serve] the system gives no random numbers");
+  Check(::getentropy(&bits, sizeof(bits)) == 0, "[serve] the system gives no random numbers");
   return bits;
 }
 

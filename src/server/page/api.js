@@ -1,84 +1,34 @@
-// Calls to the server. Every failure is a ServerError (an error response) or an Unreachable (no response, or half of one).
+// Calls to the model, through an engine: a server (http_engine.js) or a module in this page (wasm_engine.js). Both have
+//   call(method, path, body)      the answer as JSON
+//   stream(path, body, signal)    the chunks of a streamed answer; aborting `signal` ends it early
+//   facts                         a text about the engine, may be empty
+// and fail by the errors of errors.js.
 
-import { EventReader } from "./events.js";
+export { ServerError, Unreachable } from "./errors.js";
 
-export class ServerError extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
+let engine = null;
+
+export function useEngine(chosen) {
+  engine = chosen;
 }
 
-export class Unreachable extends Error {}
-
-let key = "";
-let askForKey = async () => "";
-
-// `ask` is called when the server requires a key; it resolves to what the user typed.
-export function onKeyWanted(ask) {
-  askForKey = ask;
-}
-
-async function request(method, path, body, signal) {
-  const keepalive = method === "DELETE"; // the request must complete even if the page is being closed
-  const headers = {};
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (key) headers.Authorization = `Bearer ${key}`;
-  let answer;
-  try {
-    answer = await fetch(path, { method, headers, signal, keepalive, body: body === undefined ? undefined : JSON.stringify(body) });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Unreachable("The server does not answer.");
-  }
-  if (answer.ok) return answer;
-  const problem = await answer.json().catch(() => ({}));
-  const message = problem.error?.message ?? `The server answered ${answer.status}.`;
-  if (answer.status !== 401) throw new ServerError(answer.status, message);
-  key = await askForKey(message);
-  if (!key) throw new ServerError(401, message);
-  return request(method, path, body, signal);
+export function facts() {
+  return engine.facts;
 }
 
 export async function get(path) {
-  return (await request("GET", path)).json();
+  return engine.call("GET", path);
 }
 
 export async function post(path, body = {}) {
-  return (await request("POST", path, body)).json();
+  return engine.call("POST", path, body);
 }
 
 export async function remove(path) {
-  return (await request("DELETE", path)).json();
+  return engine.call("DELETE", path);
 }
 
-// What an event says. What is no JSON object, nobody meant to send.
-function chunkOf(data) {
-  let chunk;
-  try {
-    chunk = JSON.parse(data);
-  } catch {
-    chunk = null;
-  }
-  if (typeof chunk !== "object" || chunk === null) throw new Unreachable("The connection carried something that is no answer.");
-  if (chunk.error) throw new ServerError(500, chunk.error.message ?? "The server failed.");
-  return chunk;
-}
-
-// The chunks of a streamed answer, one by one. Ends when the server is done; aborting `signal` ends it early.
-export async function* stream(path, body, signal) {
-  const answer = await request("POST", path, { ...body, stream: true }, signal);
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  const events = new EventReader();
-  for (;;) {
-    const { value, done } = await reader.read().catch((error) => {
-      if (error.name === "AbortError") throw error;
-      throw new Unreachable("The connection broke in the middle of the text.");
-    });
-    if (done) throw new Unreachable("The connection ended in the middle of the text.");
-    for (const data of events.read(value)) {
-      if (data === "[DONE]") return;
-      yield chunkOf(data);
-    }
-  }
+// The chunks of a streamed answer, one by one.
+export function stream(path, body, signal) {
+  return engine.stream(path, { ...body, stream: true }, signal);
 }

@@ -1,14 +1,16 @@
 // The entry point: assembles the page.
 
-import { onKeyWanted } from "./api.js";
-import { guarded, watchServer } from "./banner.js";
+import { facts, useEngine } from "./api.js";
+import { attempt, guarded, watchServer } from "./banner.js";
 import { Branches } from "./branches.js";
 import { Chat } from "./chat.js";
 import { onThemeChange } from "./colors.js";
 import { Compare } from "./compare.js";
 import { Explore } from "./explore.js";
+import { HttpEngine } from "./http_engine.js";
 import { placeSampling } from "./sampling.js";
 import { startTabs } from "./tabs.js";
+import { WasmEngine } from "./wasm_engine.js";
 
 const element = (id) => document.getElementById(id);
 
@@ -32,13 +34,21 @@ function sizeText(bytes) {
 function describe({ model, mixer, layers, heads, slots, bytes }) {
   const shape = `${layers} layers × ${heads} heads`;
   const memory = slots > 0 ? ` × ${slots} slots` : "";
-  element("facts").textContent = `${model} · ${mixer} · ${shape}${memory} · this text is kept in ${sizeText(bytes)}`;
+  const told = [model, mixer, `${shape}${memory}`, `this text is kept in ${sizeText(bytes)}`, facts()];
+  element("facts").textContent = told.filter((fact) => fact !== "").join(" · ");
   element("memory").hidden = slots === 0;
   element("no-memory").hidden = slots > 0;
   document.body.classList.toggle("memoryless", slots === 0);
 }
 
-onKeyWanted(askForKey);
+// The engine of this page: the model that came with it, or else the server that it came from.
+async function openEngine() {
+  const site = element("site");
+  if (!site) return new HttpEngine(askForKey);
+  const progress = (part) => (element("facts").textContent = `loading the model: ${Math.round(100 * part)} %`);
+  return WasmEngine.start(JSON.parse(site.textContent), progress);
+}
+
 const branches = new Branches();
 const explore = new Explore(branches);
 const compare = new Compare(branches);
@@ -58,6 +68,13 @@ startTabs((view) => {
 });
 placeSampling(element("explore"));
 const start = () => guarded(() => branches.start());
-watchServer(() => (branches.current ? explore.refresh() : start()));
+element("main").inert = true; // until there is a model
 addEventListener("pagehide", () => branches.leave());
-start();
+const opened = await attempt(async () => useEngine(await openEngine()));
+if (opened) {
+  element("main").inert = false;
+  watchServer(() => (branches.current ? explore.refresh() : start()));
+  start();
+} else {
+  element("facts").textContent = "no model";
+}

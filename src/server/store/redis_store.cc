@@ -138,7 +138,7 @@ class RedisStore : public StateStore {
     return Command({"EVAL", kRemove, "3", LeaseKey(id), SessionKey(id), kIndex, id}).integer == 1;
   }
   int64_t CountOf(const std::string& owner) override {
-    Command({"ZREMRANGEBYSCORE", OwnerKey(owner), "-inf", "(" + NowMilliseconds()});
+    Command({"ZREMRANGEBYSCORE", OwnerKey(owner), "-inf", StrCat("(", NowMilliseconds())});
     return Command({"ZCARD", OwnerKey(owner)}).integer;
   }
   void Ping() override {

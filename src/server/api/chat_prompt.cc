@@ -1,17 +1,22 @@
 // Chats with a model whose checkpoint has a chat template.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "server/api/api.h"
+#include "server/api/prompts.h"
+#include "server/engine/api_error.h"
 #include "server/engine/random_id.h"
 #include "text/guarded_text.h"
 
 namespace lattice::server {
 
-void Api::UseTemplate(CompletionRequest& request) const {
-  const text::SpecialIds& special = served_.tokenizer->special();
-  text::GuardedText guarded(*served_.tokenizer, std::to_string(RandomBits()));
+using OrderedJson = nlohmann::ordered_json;
+
+void UseTemplate(const ServedModel& served, CompletionRequest& request) {
+  if (!served.chat_template) return;
+  const text::SpecialIds& special = served.tokenizer->special();
+  text::GuardedText guarded(*served.tokenizer, std::to_string(RandomBits()));
   OrderedJson tokens = OrderedJson::object();
-  const OrderedJson& known = served_.chat_template->special();
+  const OrderedJson& known = served.chat_template->special();
   // Where the tokenizer has no such id, the template's name for it is text like any other.
   if (special.Begin() >= 0) tokens["bos_token"] = guarded.Special(special.Begin());
   if (special.End() >= 0) tokens["eos_token"] = guarded.Special(special.End());
@@ -21,7 +26,7 @@ void Api::UseTemplate(CompletionRequest& request) const {
     for (const ChatMessage& message : request.messages)
       messages.push_back({{"role", message.role},
                           {"content", guarded.Guard(message.content, text::jinja::Limits().output_bytes)}});
-    ids = guarded.Encode(served_.chat_template->Render(messages, true, tokens));
+    ids = guarded.Encode(served.chat_template->Render(messages, true, tokens));
   } catch (const Error& error) {
     throw ApiError(400, StrCat("the model's chat template refuses the messages: ", error.what()), "messages",
                    "chat_template");
