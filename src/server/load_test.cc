@@ -141,7 +141,8 @@ TEST(Load, AFullQueueRefusesAtOnce) {
   EXPECT_EQ(answer.body["error"]["code"], "overloaded");
   EXPECT_EQ(answer.headers.find("Retry-After")->second, "1");
   clients.clear();
-  EXPECT_TRUE(Eventually([&] { return running.server.metrics().running == 0; }));
+  EXPECT_TRUE(
+      Eventually([&] { return running.server.metrics().running + running.server.metrics().waiting == 0; }));
   EXPECT_EQ(running.Post("/v1/completions", R"({"prompt": "a"})").status, 200);
 }
 

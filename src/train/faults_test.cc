@@ -1,6 +1,7 @@
 // Training survives failures of the disk, damaged checkpoints and bad batches.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -103,13 +104,20 @@ TEST_F(Faults, AFullDiskAtTheEndIsAnErrorThatNamesTheNewestCheckpoint) {
   EXPECT_NO_THROW(ReadTrainerState(runs::ResumeCandidates(dir_ / "full").front()));
 }
 
-// Injects slow writes.
+// Writes that take until Finish is called.
 class SlowCalls : public io::WriteCalls {
  public:
   ssize_t Write(int descriptor, const void* data, size_t size) override {
-    ::usleep(2000);
-    return WriteCalls::Write(descriptor, data, std::min<size_t>(size, 1 << 14));
+    finish_.wait(false);
+    return WriteCalls::Write(descriptor, data, size);
   }
+  void Finish() {
+    finish_ = true;
+    finish_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> finish_ = false;
 };
 
 TEST_F(Faults, ASlowDiskDoesNotStallTraining) {
@@ -122,6 +130,7 @@ TEST_F(Faults, ASlowDiskDoesNotStallTraining) {
   for (int i = 0; i < 3; ++i) learner->Step();
   EXPECT_TRUE(save.busy()) << "steps were made while the checkpoint was being written";
   EXPECT_NE(learner->model().parameters()[0].value.flatten()[0].item<double>(), weight);
+  calls.Finish();
   save.Wait();
   const std::optional<SaveOutcome> outcome = save.Poll();
   ASSERT_TRUE(outcome && outcome->error.empty());

@@ -38,20 +38,16 @@ constexpr int64_t kPromptStep = 32;
 constexpr int64_t kCacheBytes = int64_t{32} << 20;
 constexpr int64_t kMostSessions = 256;
 
+}  // namespace
+
+// Members of LocalApi::Parts, whose name other files know: no anonymous namespace.
+namespace local {
+
 // A session, and whether a stream writes to it.
 struct Session {
   std::shared_ptr<Conversation> conversation;
   bool busy = false;
 };
-
-// A request that has found its route.
-struct Request {
-  const server::http::RequestHead& head;
-  const std::string& id;  // the part of the path that matches {id}
-  const std::string& body;
-};
-
-Answer Ok(const OrderedJson& body) { return {200, server::DumpJson(body)}; }
 
 class NobodyWaits : public server::JobListener {
   void JobChanged() noexcept override {}
@@ -83,6 +79,23 @@ struct Stream {
   Running running;
   bool begun = false;
 };
+
+}  // namespace local
+
+namespace {
+
+using local::Running;
+using local::Session;
+using local::Stream;
+
+// A request that has found its route.
+struct Request {
+  const server::http::RequestHead& head;
+  const std::string& id;  // the part of the path that matches {id}
+  const std::string& body;
+};
+
+Answer Ok(const OrderedJson& body) { return {200, server::DumpJson(body)}; }
 
 server::http::RequestHead HeadOf(std::string_view method, std::string_view target) {
   const std::string bytes = StrCat(method, " ", target, " HTTP/1.1\r\nHost: page\r\n\r\n");
