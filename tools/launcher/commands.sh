@@ -50,8 +50,8 @@ command_test() {
 Runs the named suites; without a name, --cpp --python --fuzz (the sanitizers take long).
   --cpp     GoogleTest programs of the release build, by ctest
   --python  pytest on tests/
-  --fuzz    libFuzzer on what reads files and requests, with AddressSanitizer; needs clang. 20 s each, or
-            LATTICE_FUZZ_SECONDS of the environment
+  --fuzz    libFuzzer on what reads files and requests, with AddressSanitizer; needs clang. 5 s each, or
+            LATTICE_FUZZ_SECONDS of the environment; ./lattice fuzz runs them for long
   --asan    the torch-free C++ tests under AddressSanitizer and UBSan
   --tsan    the same under ThreadSanitizer
   --memcheck  the kernels on small random problems, all tails among them, under valgrind: what is read must have been written
@@ -288,6 +288,26 @@ program and makes its disk fail, 1,000 times and more, and compares the result w
 Example: ./lattice torture serve --quick" "${1:---help}"
   prepare release
   exec "$PYTHON" "$ROOT/tools/torture" "$@"
+}
+
+# The fuzz targets, or with --differential the program that compares kernels; both build on first use.
+command_fuzz() {
+  usage_if_asked "Usage: ./lattice fuzz [--minutes N] [--only TARGET] [--jobs J] [--slice SECONDS] [--no-store] [--reset]
+       ./lattice fuzz --differential [--problems N]
+       ./lattice fuzz --table
+Runs the libFuzzer targets of fuzz/ in turn for N minutes (default 10), goes on where the last call ended, and stores a small
+corpus in fuzz/corpus and an account in results/reliability/fuzzing.json. What it finds is shown with a command that repeats it.
+--differential: N more random problems (default 10,000) through every instruction set of this machine and a float64 reference.
+--table: the account as a table. docs/fuzzing.md says more. Example: ./lattice fuzz --minutes 30 --only gguf" "$@"
+  case " $* " in
+    *' --table '*) prepare release ;;
+    *' --differential '*) prepare release lattice_differential ;;
+    *)
+      links_fuzzers || install_for "clang-14 libclang-rt-14-dev" fuzzing || exit 1
+      prepare fuzz fuzzers
+      ;;
+  esac
+  exec "$PYTHON" "$ROOT/tools/fuzz" "$@"
 }
 
 command_sbom() {
