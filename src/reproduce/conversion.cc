@@ -98,7 +98,19 @@ ordered_json ReadTasks(const ConversionPlan& plan, const DistillOptions& options
   return out;
 }
 
-// Validations of a stage as [tokens, perplexity], and the loss and speed of its last step.
+// The mean error of the layers that learn, over all tokens; the loss also has the first tokens by themselves.
+double LayerError(const json& row) {
+  double sum = 0;
+  int64_t layers = 0;
+  for (const auto error : row.at("layer_errors").get<std::vector<double>>()) {
+    sum += error;
+    layers += error > 0;
+  }
+  return sum / static_cast<double>(std::max<int64_t>(layers, 1));
+}
+
+// Validations of a stage as [tokens, perplexity], the loss and speed of its last step, and of imitation the error of the
+// layers in its first and its last one.
 ordered_json ReadStage(const fs::path& run, const std::string& stage) {
   const std::vector<json> rows = MetricsOf(run, stage);
   if (rows.empty()) return nullptr;
@@ -108,7 +120,10 @@ ordered_json ReadStage(const fs::path& run, const std::string& stage) {
     if (row.contains("tokens") && row.contains("loss")) {
       tokens_per_step = row.at("tokens").get<double>() / row.at("step").get<double>();
       for (const char* key : {"loss", "tokens", "tokens_per_s", "elapsed"}) out[key] = row.at(key);
-      if (!out.contains("first_loss")) out["first_loss"] = row.at("loss");
+      if (row.contains("layer_errors")) {
+        out["error"] = LayerError(row);
+        if (!out.contains("first_error")) out["first_error"] = out["error"];
+      }
     } else if (row.contains("valid_perplexity")) {
       out["validations"].push_back(
           {row.at("step").get<double>() * tokens_per_step, row.at("valid_perplexity")});

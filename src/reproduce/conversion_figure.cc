@@ -31,14 +31,14 @@ std::string PerplexityText(const json* text, const json& of_teacher) {
 }
 
 std::string StageRow(const std::string& name, const json& stage, const json& teacher) {
-  const bool imitated = stage.at("stage") == "imitate";
   std::string out = StrCat("| ", name, " | ", stage.at("stage").get<std::string>(), " | ",
                            stage.contains("tokens") ? Grouped(stage.at("tokens").get<int64_t>()) : "", " |");
   for (const json& text : teacher)
     out += StrCat(" ", PerplexityText(TextOf(stage.at("texts"), text.at("text")), text), " |");
   if (!stage.contains("loss")) return out + " | |\n";
   const auto figure = [&](const char* key, int digits) { return Fixed(stage.at(key).get<double>(), digits); };
-  out += imitated ? StrCat(" ", figure("first_loss", 3), " -> ", figure("loss", 3), " |") : " |";
+  out += stage.contains("error") ? StrCat(" ", figure("first_error", 3), " -> ", figure("error", 3), " |")
+                                 : " |";
   return StrCat(out, " ", figure("tokens_per_s", 0), " |\n");
 }
 
