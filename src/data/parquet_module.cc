@@ -4,6 +4,8 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/parquet.h"
 
@@ -23,12 +25,22 @@ T Get(arrow::Result<T> result, const std::string& name) {
   return std::move(result).ValueUnsafe();
 }
 
+// No string or list of the metadata is longer than the file. By default Arrow believes a file of a few bytes that says that
+// 100 MB of text follow, and allocates them.
+parquet::ReaderProperties Limits(int64_t file_size) {
+  parquet::ReaderProperties properties;
+  const auto most = static_cast<int32_t>(std::min<int64_t>(file_size, properties.thrift_string_size_limit()));
+  properties.set_thrift_string_size_limit(most);
+  properties.set_thrift_container_size_limit(std::min(most, properties.thrift_container_size_limit()));
+  return properties;
+}
+
 class ParquetSource : public TextSource {
  public:
   ParquetSource(const std::string& name, const std::string& column) : name_(name) {
     file_ = Get(arrow::io::ReadableFile::Open(name), name_);
     parquet::arrow::FileReaderBuilder builder;
-    CheckStatus(builder.Open(file_), name_);
+    CheckStatus(builder.Open(file_, Limits(Get(file_->GetSize(), name_))), name_);
     parquet::ArrowReaderProperties properties;
     properties.set_batch_size(kRows);
     properties.set_pre_buffer(false);
