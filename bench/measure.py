@@ -107,12 +107,18 @@ def table(header, rows):
     return "\n".join(lines)
 
 
-def arguments(description, example):
+def thread_counts(text):
+    """A type of --threads for benches that compare several: "1,2,4"."""
+    return [int(word) for word in text.split(",")]
+
+
+def arguments(description, example, *, threads=int):
     name = Path(sys.argv[0]).resolve().parent.name  # bench/<name>/bench.py
     parser = argparse.ArgumentParser(prog=f"./lattice bench {name}", description=description, epilog=f"Example: {example}",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))),
-                        help="threads and CPUs of every subject (default 2)")
+    several = ", or several numbers, e.g. 1,2,4: the last is that of the tables, and all are compared" if threads is not int else ""
+    parser.add_argument("--threads", type=threads, default=str(min(2, len(os.sched_getaffinity(0)))),
+                        help=f"threads and CPUs of every subject (default 2){several}")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE",
                         help="write the figures as JSON to FILE; without one, or with -, to stdout instead of the tables")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
@@ -122,8 +128,9 @@ def arguments(description, example):
 def parse(parser):
     options = parser.parse_args()
     available = len(os.sched_getaffinity(0))
-    if not 1 <= options.threads <= available:
-        parser.error(f"--threads must be between 1 and {available}, the CPUs of this process; got {options.threads}")
+    for count in options.threads if isinstance(options.threads, list) else [options.threads]:
+        if not 1 <= count <= available:
+            parser.error(f"--threads must be between 1 and {available}, the CPUs of this process; got {count}")
     return options
 
 

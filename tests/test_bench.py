@@ -104,6 +104,22 @@ def test_ratios_are_per_head_token(on_path):
     assert forward["fma_bound"] == pytest.approx(64 * 64 * 6 / 16 / forward["cycles"])
 
 
+def test_model_of_many_cores(on_path, monkeypatch):
+    on_path(SCAN)
+    import cores
+
+    monkeypatch.setattr(cores, "exchange", lambda slots: 200.0)
+
+    assert [cores.by_cells(12, count) for count in (1, 8, 12, 64)] == [1, 6, 12, 12]
+    assert cores.by_columns(12, 64, token=700, exchanged=0) == pytest.approx(64), "exchanges that cost nothing use every core"
+    assert cores.by_columns(12, 64, token=700, exchanged=700) == 12, "an exchange as long as the token gains nothing"
+    rows = [(count, scan_row(seconds, 2048)) for count, seconds in ((1, 6.0), (2, 3.5))]
+    figures = cores.compare(rows)
+    assert figures["token_nanoseconds"] == pytest.approx(6e9 / 2048 / 12)
+    assert figures["measured"][1]["forward"] == pytest.approx(6 / 3.5) and figures["measured"][1]["expected"] == 2
+    assert "columns too" in cores.lines(figures)
+
+
 def test_plots_are_well_formed(on_path, tmp_path):
     on_path(RULES)
     import measure

@@ -13,7 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-import measure  # noqa: E402  (needs the path)
+import cores  # noqa: E402  (needs the path)
+import measure  # noqa: E402
 import report  # noqa: E402
 
 HEADS, WIDTH, LENGTH, CHUNK = 12, 64, 2048, 64
@@ -42,9 +43,9 @@ class Bench:
         self.options, self.folder, self.out = options, folder, out
         self.failures, self.began = [], time.perf_counter()
 
-    def child(self, title, script, job):
+    def child(self, title, script, job, threads=None):
         self.out.progress(f"{time.perf_counter() - self.began:.0f} s: {title}")
-        result = measure.run_child(HERE / script, job, threads=self.options.threads)
+        result = measure.run_child(HERE / script, job, threads=threads or self.options.threads)
         self.out.progress("")
         if "error" in result:
             self.failures.append(f"{title}: {result['error']}")
@@ -59,17 +60,21 @@ class Bench:
             self.child("the reference", "reference.py", dict(shape=judged, chunk=chunk, file=str(file)))
         return dict(shape=judged, file=str(file), tolerance=TOLERANCE)
 
-    def subject(self, title, module, options, shapes):
+    def subject(self, title, module, options, shapes, threads=None):
         reference = self.reference(options.get("chunk", 1), shapes[0]["M"], shapes[0]["D"])
         quick = self.options.quick
         job = dict(name=title, module=module, options=options, gate=reference, shapes=shapes,
                    budget=0.3 if quick else 1.0, least=2 if quick else 3)
-        result = self.child(title, "worker.py", job)
+        result = self.child(title, "worker.py", job, threads)
         return [] if result is None else [dict(timing, title=title, error=result["error_of_results"])
                                           for timing in result["timings"]]
 
-    def lattice(self, shapes):
-        return self.subject("Lattice, exact", "lattice_scan", {}, shapes)
+    def lattice(self, shapes, threads=None):
+        return self.subject("Lattice, exact", "lattice_scan", {}, shapes, threads)
+
+    def by_threads(self, counts):
+        """One sequence with each number of threads: [(threads, row)]."""
+        return [(count, row) for count in counts for row in self.lattice([shape(1, LENGTH)], count)]
 
     def peer(self, name, batches):
         peer = PEERS[name]
@@ -89,10 +94,12 @@ def peers_of(text):
 
 
 def options_of():
-    parser = measure.arguments(__doc__, "./lattice bench scan --peers jax_exact,torch_chunk --json scan.json")
+    parser = measure.arguments(__doc__, "./lattice bench scan --peers jax_exact,torch_chunk --json scan.json",
+                               threads=measure.thread_counts)
     parser.add_argument("--peers", default="all", metavar="LIST",
                         help=f"all (default), none, or a comma-separated list of: {', '.join(PEERS)}")
     options = measure.parse(parser)
+    options.compared, options.threads = options.threads, options.threads[-1]
     try:
         options.peers = peers_of(options.peers)
     except ValueError as error:
@@ -113,6 +120,9 @@ def run(options, folder, out):
     out.say(report.rows_table(figures["rows"]))
     figures["ratios"] = report.ratios(figures["rows"])
     out.say(report.ratio_lines(figures["ratios"]))
+    if len(options.compared) > 1:
+        figures["threads"] = cores.compare(bench.by_threads(options.compared))
+        out.say(cores.lines(figures["threads"]))
     if not options.quick:
         shapes = [bench.lattice([shape(1, LENGTH * WIDTH * WIDTH // max(M * D, WIDTH * WIDTH), M=M, D=D)])
                   for M, D in OTHER_SHAPES]
