@@ -197,7 +197,7 @@ def test_reproduce_makes_every_student_and_draws_what_they_reached(place, corpus
 def test_reproduce_lets_every_memory_imitate_single_layers(place, corpus):
     out = place / "imitated"
     command = ["reproduce", "imitation", "--teacher", place / "runs/teacher", "--data", corpus, "--out", out]
-    assert "Lattice-Dec: 3 runs" in cli_program.ok(*command, "--dry-run") and not out.exists()
+    assert "Lattice-Dec: 5 runs" in cli_program.ok(*command, "--dry-run") and not out.exists()
     cli_program.ok(*command, *TINY)
     results = json.loads((out / "imitation/results.json").read_text())
     plan = json.loads((cli_program.ROOT / "configs/imitation.json").read_text())
@@ -208,3 +208,8 @@ def test_reproduce_lets_every_memory_imitate_single_layers(place, corpus):
         assert all(0 < error < 10 for run in memory["runs"] for _, error in run["curve"])
     table = redrawn("imitation", out)
     assert all(f"| {memory['name']} |" in table for memory in results["memories"])
+    ends = [{run["seed"]: run["curve"][-1][1] for run in memory["runs"]} for memory in results["memories"]]
+    for memory, other in zip(results["memories"][1:], ends[1:], strict=True):
+        lower = sum(other[seed] > error for seed, error in ends[0].items())
+        row = next(line for line in table.partition("## ")[2].splitlines() if line.startswith(f"| {memory['name']} |"))
+        assert row.endswith(f"| {lower} of {len(plan['seeds'])} |")
