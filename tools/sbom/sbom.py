@@ -9,6 +9,7 @@ with neither is an error, so that none comes in unnoticed. Exit code: 0 ok, 1 so
 import argparse
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -45,9 +46,10 @@ def loaded(build):
 
 
 def compiled_in(build):
-    """The headers outside of the tree that the build has read."""
+    """The headers outside of the tree that the build has read. ccache writes paths relative to the build where base_dir is set."""
     text = output("ninja", "-C", str(build), "-t", "deps")
-    return {Path(path) for path in re.findall(r"^ +(/usr/include/\S+)$", text, re.MULTILINE)}
+    paths = {os.path.normpath(build.resolve() / path) for path in re.findall(r"^ +(\S+)$", text, re.MULTILINE)}
+    return {Path(path) for path in paths if path.startswith("/usr/include/")}
 
 
 def debian_owners(paths):
