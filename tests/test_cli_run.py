@@ -33,12 +33,17 @@ def test_both_programs_write_the_same_text(model):
     assert runner(*args).stdout == ok(*args)
 
 
-@pytest.mark.parametrize("format, dtype", [("bf16", "BF16"), ("int8", "I8")])
-def test_converted_models_run(model, tmp_path, format, dtype):
-    assert "was" in ok("convert", "--model", model, "--to", format, "--out", tmp_path / "small")
+@pytest.mark.parametrize("format, dtype, more", [
+    ("bf16", "BF16", []),
+    ("int8", "I8", []),
+    ("int4", "U8", ["--no-calibration"]),
+    ("int4", "U8", ["--calibration-tokens", 1024]),
+])
+def test_converted_models_run(model, tmp_path, format, dtype, more):
+    assert "was" in ok("convert", "--model", model, "--to", format, "--out", tmp_path / "small", *more)
     raw = (tmp_path / "small" / "model.safetensors").read_bytes()
     header = json.loads(raw[8:8 + int.from_bytes(raw[:8], "little")])
-    assert header["embed.weight"]["dtype"] == dtype
+    assert header["blocks.0.ffn.up.weight"]["dtype"] == dtype
     args = ["--prompt", "the memory", "--tokens", 20, "--temperature", 0]
     assert len(ok("generate", "--model", tmp_path / "small", *args)) > 10
     assert "parameters" in ok("inspect", "--model", tmp_path / "small")
@@ -61,8 +66,24 @@ def test_convert_refuses_what_it_cannot_do(model, tmp_path):
     assert result.returncode == 1 and "there is no" in result.stderr
 
 
-def test_damaged_int8_checkpoints_are_refused(model, tmp_path):
-    ok("convert", "--model", model, "--to", "int8", "--out", tmp_path / "small")
+def test_int4_is_fitted_to_the_text_that_is_given(model, tmp_path):
+    convert = ["convert", "--model", model, "--to", "int4", "--threads", 1, "--out"]
+    text = model.parent / "text.txt"
+    ok(*convert, tmp_path / "a", "--calibrate", text, "--calibration-tokens", 1024)
+    ok(*convert, tmp_path / "b", "--calibrate", text, "--calibration-tokens", 1024)
+    ok(*convert, tmp_path / "c", "--no-calibration")
+    a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
+    assert a == b and a != c and len(a) == len(c)
+    (tmp_path / "short.txt").write_text("too short")
+    result = run(*convert, tmp_path / "d", "--calibrate", tmp_path / "short.txt")
+    assert result.returncode == 1 and "at least 512" in result.stderr and not (tmp_path / "d").exists()
+    result = run("convert", "--model", model, "--to", "int8", "--out", tmp_path / "d", "--calibrate", text)
+    assert result.returncode == 2 and "--to int4" in result.stderr
+
+
+@pytest.mark.parametrize("to", [["int8"], ["int4", "--no-calibration"]])
+def test_damaged_checkpoints_of_integers_are_refused(model, tmp_path, to):
+    ok("convert", "--model", model, "--out", tmp_path / "small", "--to", *to)
     shutil.copytree(tmp_path / "small", tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import measure  # noqa: E402  (needs the path)
 
 RUNNER = measure.Runner("lattice_bench_decode", "110m.toml", {
-    "format": "comma-separated: float32,bf16,int8",
+    "format": "comma-separated: float32,bf16,int8,int4",
     "contexts": "tokens read before decoding, ascending (default 0,1024,32768)",
     "batch": "sessions decoded together (default 1,2,4,8,16,32,64)",
     "seconds": "time per figure (default 1)",

@@ -23,7 +23,7 @@ struct DecodeBenchFlags {
   std::string config = "configs/110m.toml";
   std::string model;
   std::vector<std::string> overrides;
-  std::vector<std::string> formats = {"float32", "bf16", "int8"};
+  std::vector<std::string> formats = {"float32", "bf16", "int8", "int4"};
   DecodeBenchOptions bench;
   bool json = false;
 };
@@ -101,7 +101,7 @@ void AddOptions(CLI::App& app, DecodeBenchFlags& options) {
   app.add_option("--config", options.config, "untrained model of this configuration")->capture_default_str();
   app.add_option("--model", options.model, "run directory or checkpoint, instead of --config");
   app.add_option("--set", options.overrides, "section.key=value, overrides the configuration");
-  app.add_option("--format", options.formats, "float32, bf16, int8")->delimiter(',');
+  app.add_option("--format", options.formats, "float32, bf16, int8, int4")->delimiter(',');
   app.add_option("--contexts", options.bench.contexts, "tokens read before decoding, ascending")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));

@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "base/format.h"
+#include "cli/corpus_tokens.h"
 #include "cli/eval.h"
 #include "cli/open_model.h"
 #include "cli/progress_bar.h"
-#include "data/corpus.h"
 #include "data/token_bytes.h"
-#include "data/token_store.h"
 #include "eval/perplexity.h"
 #include "io/file.h"
 #include "plot/svg_figure.h"
@@ -36,31 +35,6 @@ struct EvalPplFlags {
 
   bool carried() const { return state == "carried"; }
 };
-
-std::vector<int32_t> ReadShards(const EvalPplFlags& options, const text::Tokenizer& tokenizer) {
-  const data::TokenStore store(options.data, tokenizer);
-  int64_t count = store.tokens();
-  if (options.max_tokens > 0) count = std::min(count, options.max_tokens);
-  std::vector<int64_t> wide(static_cast<size_t>(count));
-  store.Read(0, wide);
-  return {wide.begin(), wide.end()};
-}
-
-// Documents end with the end-of-text id, as in training.
-std::vector<int32_t> ReadText(const EvalPplFlags& options, const text::Tokenizer& tokenizer) {
-  const data::Corpus corpus(options.data, true);
-  const int32_t eot = tokenizer.special().eot;
-  std::vector<int32_t> tokens;
-  for (const text::Document& document : corpus.documents()) {
-    tokenizer.EncodeTo(document.text, tokens);
-    if (document.ended && eot >= 0) tokens.push_back(eot);
-    if (options.max_tokens > 0 && static_cast<int64_t>(tokens.size()) >= options.max_tokens) {
-      tokens.resize(static_cast<size_t>(options.max_tokens));
-      break;
-    }
-  }
-  return tokens;
-}
 
 // The contexts that are not longer than the text, ascending; the others are reported.
 std::vector<int64_t> FittingContexts(const EvalPplFlags& options, int64_t tokens) {
@@ -124,9 +98,7 @@ std::string Figure(const std::string& mixer, const std::vector<eval::PerplexityR
 
 int EvalPpl(const EvalPplFlags& options) {
   const OpenedModel model = OpenModel(options.model, {.tokenizer = options.tokenizer});
-  const bool shards = data::IsTokenStore(options.data);
-  const std::vector<int32_t> tokens =
-      shards ? ReadShards(options, *model.tokenizer) : ReadText(options, *model.tokenizer);
+  const std::vector<int32_t> tokens = CorpusTokens(options.data, *model.tokenizer, options.max_tokens);
   std::vector<int64_t> contexts = FittingContexts(options, static_cast<int64_t>(tokens.size()));
   // All contexts predict the same tokens, so that the figures are comparable.
   std::span<const int32_t> used = tokens;

@@ -52,7 +52,7 @@ void AddImport(CLI::App& app, Chosen& chosen) {
                    "directory with config.json and safetensors (Hugging Face), or a GGUF file")
       ->required();
   command->add_option("--out", options->out, "directory of the new model")->required();
-  command->add_option("--to", options->to, "float32, bf16 or int8")->capture_default_str();
+  command->add_option("--to", options->to, "float32, bf16, int8 or int4")->capture_default_str();
   command->footer("Example: ./lattice import SmolLM2-135M-Instruct.Q4_1.gguf --out smollm2");
   command->callback([options, &chosen] { chosen = [options] { return ImportModel(*options); }; });
 }

@@ -75,7 +75,8 @@ Certificate Make(const VerifyFlags& options) {
   const TorchReference reference = MakeReference(checkpoint, tokens, result.parts, options.threads);
   result.scale = LogitScale(reference);
   result.torch_nats = reference.nats;
-  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const WeightFormat format :
+       {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8, WeightFormat::kInt4}) {
     const auto model = format == WeightFormat::kF32 ? exact : runtime::Model::Load(checkpoint, format);
     result.formats.emplace_back(format, CheckFormat(model, tokens, result.parts, reference, options.threads));
   }

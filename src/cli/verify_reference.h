@@ -23,7 +23,7 @@ struct TorchReference {
 };
 
 // Evaluates the checkpoint in float32 with torch. `threads` 0: torch's default. Throws Error when its weights
-// are damaged or converted (int8).
+// are damaged or converted (int8, int4).
 TorchReference MakeReference(const std::filesystem::path& checkpoint, std::span<const int32_t> tokens,
                              const VerifyParts& parts, int threads);
 

@@ -159,8 +159,8 @@ std::unique_ptr<text::Tokenizer> OpenHuggingFaceTokenizer(const fs::path& direct
 void WriteHuggingFace(const model::ModelConfig& config, const runtime::Weights& weights, int64_t context,
                       const fs::path& directory) {
   const bool wide = weights.format() == runtime::WeightFormat::kF32;
-  Check(weights.format() != runtime::WeightFormat::kInt8,
-        "[llama] int8 weights cannot be written for other programs; convert from float32 or bf16");
+  Check(wide || weights.format() == runtime::WeightFormat::kBf16, "[llama] ", runtime::Name(weights.format()),
+        " weights cannot be written for other programs; convert from float32 or bf16");
   const nlohmann::ordered_json described = LlamaFromConfig(config, wide ? "float32" : "bfloat16", context);
   io::MakeDirectories(directory);
   runtime::WriteWeights(config, weights, directory / model::kWeightsFile, HuggingFaceName);

@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/sealed_json.h"
+#include "kernels/dense/panels.h"
 #include "model/keys.h"
 #include "model/tensors.h"
 
@@ -101,14 +102,35 @@ struct Expected {
   bool may_be_wide = false;  // F32 will do as well
 };
 
-// The tensors in the file of a model whose matrices are of `dtype`.
+// The dtype of the projections. That of the first tensor, the embedding, decides, because it is the same but in int4
+// checkpoints, where it is I8 beside a projection of U8.
+io::Dtype ProjectionDtype(const std::vector<TensorInfo>& tensors, const io::Safetensors& file) {
+  const auto dtype = [&](const TensorInfo& info) {
+    return file.Has(info.name) ? file.Get(info.name).dtype : io::Dtype::kF32;
+  };
+  const io::Dtype first = dtype(tensors.front());
+  const auto projection = std::find_if(tensors.begin(), tensors.end(),
+                                       [](const TensorInfo& info) { return info.IsProjection(); });
+  const bool int4 =
+      first == io::Dtype::kI8 && projection != tensors.end() && dtype(*projection) == io::Dtype::kU8;
+  return int4 ? io::Dtype::kU8 : first;
+}
+
+bool HoldsIntegers(io::Dtype dtype) { return dtype == io::Dtype::kI8 || dtype == io::Dtype::kU8; }
+
+// The tensors in the file of a model whose projections are of `dtype`.
 std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io::Dtype dtype) {
   std::vector<Expected> expected;
   for (const TensorInfo& info : tensors) {
-    const bool wide = dtype == io::Dtype::kI8 && !info.IsMatrix();
-    expected.push_back({info.name, info.shape, wide ? io::Dtype::kF32 : dtype, !info.IsMatrix()});
-    if (dtype == io::Dtype::kI8 && info.IsMatrix()) {
+    if (dtype == io::Dtype::kU8 && info.IsProjection()) {
+      const int64_t bytes = kernels::RowBytes(kernels::WeightFormat::kInt4, info.shape[1]);
+      expected.push_back({info.name, {info.shape[0], bytes}, dtype});
+    } else if (HoldsIntegers(dtype) && info.IsMatrix()) {
+      expected.push_back({info.name, info.shape, io::Dtype::kI8});
       expected.push_back({info.name + std::string(kScaleSuffix), {info.shape[0]}, io::Dtype::kF32});
+    } else {
+      expected.push_back(
+          {info.name, info.shape, HoldsIntegers(dtype) ? io::Dtype::kF32 : dtype, !info.IsMatrix()});
     }
   }
   return expected;
@@ -193,8 +215,7 @@ Config ConfigFromJson(std::string_view text, std::string_view source) {
 
 io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
   const std::vector<TensorInfo> tensors = ModelTensors(config);
-  const io::Dtype dtype =
-      file.Has(tensors.front().name) ? file.Get(tensors.front().name).dtype : io::Dtype::kF32;
+  const io::Dtype dtype = ProjectionDtype(tensors, file);
   const std::vector<Expected> expected = ExpectedTensors(tensors, dtype);
   const std::string& source = file.source();
   std::set<std::string_view> names;
@@ -207,14 +228,15 @@ io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file) {
           config.MixerText(), " model of its config does not have");
   }
   Check(dtype == io::Dtype::kF32 || dtype == io::Dtype::kBF16 || dtype == io::Dtype::kF16 ||
-            dtype == io::Dtype::kI8,
+            HoldsIntegers(dtype),
         "[checkpoint] ", source, ": weights of dtype ", io::Name(dtype), "; expected F32, BF16, F16 or I8");
   for (const Expected& tensor : expected) {
     const io::Dtype found = file.Get(tensor.name).dtype;
     if (tensor.may_be_wide && found == io::Dtype::kF32) continue;
     Check(found == tensor.dtype, "[checkpoint] ", source, ": \"", tensor.name, "\" is ", io::Name(found),
-          dtype == io::Dtype::kI8 ? StrCat("; an int8 checkpoint has ", io::Name(tensor.dtype), " there")
-                                  : StrCat(" but others are ", io::Name(tensor.dtype)));
+          HoldsIntegers(dtype) ? StrCat("; an ", dtype == io::Dtype::kU8 ? "int4" : "int8",
+                                        " checkpoint has ", io::Name(tensor.dtype), " there")
+                               : StrCat(" but others are ", io::Name(tensor.dtype)));
   }
   return dtype;
 }

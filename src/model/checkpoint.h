@@ -44,8 +44,9 @@ Config ConfigFromJson(std::string_view json, std::string_view source);
 
 // Throws Error unless the file holds exactly the tensors of ModelTensors(config), with their shapes. Matrices
 // (TensorInfo::IsMatrix) must all be F32, all BF16 or all F16, and the others of the same dtype or F32; or, in
-// an int8 checkpoint, matrices are I8, each with a tensor "<name>.scale" F32 [rows], and all others are F32.
-// Returns the dtype of the matrices.
+// an int8 checkpoint, matrices are I8, each with a tensor "<name>.scale" F32 [rows], and all others are F32; or, in an
+// int4 checkpoint, the same but for projections (TensorInfo::IsProjection), which are U8 [rows, RowBytes]
+// (kernels/dense/groups.h). Returns the dtype of the projections.
 io::Dtype CheckWeights(const ModelConfig& config, const io::Safetensors& file);
 
 }  // namespace lattice::model

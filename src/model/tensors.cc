@@ -209,6 +209,10 @@ std::string_view Name(InitKind kind) {
 
 bool TensorInfo::IsMatrix() const { return decay && (layer == Layer::kLinear || layer == Layer::kEmbedding); }
 
+bool TensorInfo::IsProjection() const {
+  return IsMatrix() && part != Part::kEmbedding && part != Part::kHead;
+}
+
 int64_t TensorInfo::Elements() const {
   const std::optional<int64_t> elements = TryElements(shape);
   Check(elements.has_value(), "[model] tensor ", name, " has more elements than 64 bits can count");

@@ -59,6 +59,9 @@ struct TensorInfo {
   // Whether it is a projection or the embedding, which make up nearly all of a model's bytes. An int8
   // checkpoint holds these as integers; norms, biases, convolutions, gates and states stay float32.
   bool IsMatrix() const;
+  // Whether it is a matrix of a block, which an int4 checkpoint holds in four bits; there the embedding and the head
+  // are int8.
+  bool IsProjection() const;
 };
 
 // All parameters in the order of the forward pass. A tied head has no separate tensor. Throws Error unless

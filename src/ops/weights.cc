@@ -42,9 +42,9 @@ void LoadWeights(const model::ModelConfig& config, const std::filesystem::path& 
   const std::vector<model::TensorInfo> tensors = TensorsFor(config, parameters);
   const io::Safetensors file(path);
   const io::Dtype dtype = model::CheckWeights(config, file);
-  Check(
-      dtype != io::Dtype::kI8, "[model] ", path.string(),
-      " holds int8 weights: it can be run (./lattice generate) but not trained; use the float32 checkpoint");
+  Check(dtype != io::Dtype::kI8 && dtype != io::Dtype::kU8, "[model] ", path.string(), " holds ",
+        dtype == io::Dtype::kU8 ? "int4" : "int8",
+        " weights: it can be run (./lattice generate) but not trained; use the float32 checkpoint");
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const io::TensorView& view = file.Get(tensors[i].name);

@@ -15,7 +15,7 @@
 namespace lattice {
 
 // Copies the values of the file into `parameters`, which are those of model::ModelTensors(config) in their order and
-// shapes, of any floating-point type. Throws Error when the file is not one of such a model, or holds int8 weights.
+// shapes, of any floating-point type. Throws Error when the file is not one of such a model, or holds int8 or int4 weights.
 LATTICE_EXPORT void LoadWeights(const model::ModelConfig& config, const std::filesystem::path& path,
                                 std::span<const at::Tensor> parameters);
 

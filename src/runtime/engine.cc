@@ -85,6 +85,7 @@ Engine::~Engine() = default;
 const Model& Engine::model() const { return *work_->model; }
 Session Engine::NewSession() const { return Session(work_->model); }
 int Engine::threads() const { return work_->threads.threads(); }
+void Engine::ObserveProducts(ProductObserver* observer) { work_->workspace.observer = observer; }
 
 void Engine::Run(std::span<const Feed> feeds) {
   Work& work = *work_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/model.h"
+#include "runtime/product_observer.h"
 #include "runtime/session.h"
 #include "runtime/step_figures.h"
 
@@ -52,6 +53,10 @@ class Engine {
   // The logits of feed `i` of the last Run: [vocabulary] for kLast, [tokens, vocabulary] for kAll, empty for
   // kNone. Valid until the next Run.
   std::span<const float> Logits(size_t i) const;
+
+  // From now on, every Run shows the inputs of its products to `observer`, in the thread that called Run; null: to
+  // nobody. It must live until then.
+  void ObserveProducts(ProductObserver* observer);
 
   // Runs a single feed and returns the logits after its last token.
   std::span<const float> Append(Session& session, std::span<const int32_t> tokens);

@@ -117,6 +117,14 @@ void Pass::StartProducts(const float* x, int64_t rows, std::span<const Projectio
   w_.activations.Reset(first->format, x, rows, first->cols);
 }
 
+void Pass::ShowInputs(const float* x, int64_t rows, std::span<const Projection> all) {
+  std::vector<WeightMatrix> matrices;
+  for (const Projection& projection : all) {
+    if (projection.w->rows > 0) matrices.push_back(*projection.w);
+  }
+  w_.observer->OnProducts(matrices, x, rows);
+}
+
 kernels::FetchAhead::Region Pass::PartOf(const StateShare& share, int64_t i, int64_t parts) const {
   // With few sessions there is nothing to gain: decoding them is bound by reading weights already, and a
   // prompt keeps its state in the cache.

@@ -45,6 +45,7 @@ struct Workspace {
   Scratch old_gates[kernels::kMaxGates];
   Scratch gates[kernels::kMaxGates];
   kernels::Activations activations;
+  ProductObserver* observer = nullptr;
   WorkStealingLoop work_loop;  // shares out the rows of a product, and the cells of a recurrence
 
   explicit Workspace(int threads) : work_loop(threads) {}
@@ -150,6 +151,7 @@ class Pass {
       make(first, last);
       w_.activations.Convert(first, last);
     });
+    if (w_.observer != nullptr) ShowInputs(x, rows, all);
     Multiply(all, beside);
   }
   template <typename Make>
@@ -162,6 +164,7 @@ class Pass {
     Project([](int64_t, int64_t) {}, x, rows, all);
   }
   void StartProducts(const float* x, int64_t rows, std::span<const Projection> all);
+  void ShowInputs(const float* x, int64_t rows, std::span<const Projection> all);
   void Multiply(std::span<const Projection> all, const StateShare& beside);
   // What piece i of `parts` pieces of a product prefetches: its part of the share, cut off where the state of
   // its first session ends.

@@ -32,7 +32,8 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryMixer, testing::ValuesIn(AllMixers()),
                          [](const auto& mixer) { return model::TestName(mixer.param); });
 
 TEST_P(EveryMixer, BlocksAndStepsGiveTheSameBits) {
-  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const WeightFormat format :
+       {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8, WeightFormat::kInt4}) {
     model::ModelConfig config = TinyConfig(GetParam());
     config.hidden = 109;  // no multiple of a vector
     const auto model = Model::Untrained(config, 1, format);
@@ -84,7 +85,7 @@ TEST_P(EveryMixer, CutsAreInvisible) {
 }
 
 TEST_P(EveryMixer, BatchMatesDoNotInfluenceEachOther) {
-  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kInt8}) {
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kInt8, WeightFormat::kInt4}) {
     const auto model = Model::Untrained(TinyConfig(GetParam()), 1, format);
     Engine alone(model, 1), together(model, 2);
     constexpr size_t kSessions = 9;

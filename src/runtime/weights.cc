@@ -16,6 +16,7 @@
 #include "io/file.h"
 #include "io/half.h"
 #include "io/hash.h"
+#include "kernels/dense/groups.h"
 #include "kernels/engine/arena.h"
 #include "model/checkpoint.h"
 
@@ -26,8 +27,9 @@ constexpr size_t kHugePage = size_t{2} << 20, kBlock = 16 * kHugePage, kCacheLin
 
 size_t RoundUp(size_t bytes, size_t to) { return (std::max<size_t>(bytes, 1) + to - 1) / to * to; }
 
-constexpr std::string_view kNames[] = {"float32", "bf16", "int8"};
-constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8};
+constexpr std::string_view kNames[] = {"float32", "bf16", "int8", "int4"};
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8,
+                                     WeightFormat::kInt4};
 
 // Converts F32, BF16 or F16 to float32. The bytes may be unaligned.
 void WidenBytes(io::Dtype dtype, std::span<const std::byte> bytes, float* out) {
@@ -51,7 +53,7 @@ void HashSamples(io::Sha256& hash, std::span<const std::byte> bytes) {
 
 // A row in the order of files: in the matrix itself, or unpacked into this thread's arena.
 const void* StoredRow(const WeightMatrix& matrix, int64_t row) {
-  const int64_t bytes = matrix.cols * kernels::WeightBytes(matrix.format);
+  const int64_t bytes = kernels::RowBytes(matrix.format, matrix.cols);
   if (matrix.format == WeightFormat::kF32) return static_cast<const std::byte*>(matrix.data) + row * bytes;
   void* values = kernels::ThreadArena(static_cast<size_t>(bytes));
   kernels::UnpackRow(matrix.format, matrix.data, row, matrix.cols, values);
@@ -61,7 +63,7 @@ const void* StoredRow(const WeightMatrix& matrix, int64_t row) {
 // Hashes a few rows in the order of files, because the packed order may change from version to version.
 void HashRows(io::Sha256& hash, const WeightMatrix& matrix) {
   constexpr int64_t kSamples = 4;
-  const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
+  const int64_t row_bytes = kernels::RowBytes(matrix.format, matrix.cols);
   for (int64_t i = 0; i < matrix.rows; i += std::max<int64_t>(1, matrix.rows / kSamples)) {
     hash.Update({static_cast<const std::byte*>(StoredRow(matrix, i)), static_cast<size_t>(row_bytes)});
   }
@@ -80,6 +82,27 @@ void WidenValues(WeightFormat format, const void* values, float scale, int64_t c
       for (int64_t i = 0; i < cols; ++i)
         out[i] = scale * static_cast<float>(static_cast<const int8_t*>(values)[i]);
       break;
+    case WeightFormat::kInt4:
+      kernels::WidenGroups(static_cast<const std::byte*>(values), cols, out);
+      break;
+  }
+}
+
+// The opposite, for the formats of panels: a row as files hold it. `scale` is written for int8.
+void NarrowRow(WeightFormat format, std::span<const float> row, std::byte* out, float* scale) {
+  const auto cols = static_cast<int64_t>(row.size());
+  switch (format) {
+    case WeightFormat::kF32:
+      break;
+    case WeightFormat::kBf16:
+      kernels::RoundToBf16(row.data(), cols, reinterpret_cast<uint16_t*>(out));
+      break;
+    case WeightFormat::kInt8:
+      kernels::QuantizeWeights(row.data(), cols, reinterpret_cast<int8_t*>(out), scale);
+      break;
+    case WeightFormat::kInt4:
+      kernels::QuantizeGroups(row.data(), cols, out);
+      break;
   }
 }
 
@@ -94,6 +117,10 @@ void WidenTensor(const io::TensorView& tensor, float* out) {
 }
 
 std::string_view Name(WeightFormat format) { return kNames[static_cast<int>(format)]; }
+
+WeightFormat FormatOf(const model::TensorInfo& info, WeightFormat format) {
+  return format == WeightFormat::kInt4 && !info.IsProjection() ? WeightFormat::kInt8 : format;
+}
 
 WeightFormat FormatNamed(std::string_view name) {
   for (const WeightFormat format : kFormats) {
@@ -127,8 +154,12 @@ FileImage ReadImage(const model::ModelConfig& config, const std::filesystem::pat
   const io::ReadOnlyFile file(path);
   // A sparse file may claim any size, so the size is checked before memory is allocated for it.
   size_t most = io::Safetensors::kMaxHeaderBytes;
-  for (const model::TensorInfo& info : model::ModelTensors(config))
-    most += static_cast<size_t>(info.Elements()) * sizeof(float);
+  for (const model::TensorInfo& info : model::ModelTensors(config)) {
+    // A group of int4 may be mostly padding.
+    const int64_t int4 =
+        info.IsProjection() ? info.shape[0] * kernels::RowBytes(WeightFormat::kInt4, info.shape[1]) : 0;
+    most += static_cast<size_t>(std::max(int4, 4 * info.Elements()));
+  }
   Check(file.size() <= most, "[checkpoint] ", path.string(), " has ", file.size(),
         " bytes; the weights of its config.json have at most ", most);
   FileImage image = {HugePageBuffer(file.size()), file.size()};
@@ -160,7 +191,8 @@ Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& 
   FileImage image = ReadImage(config, path);
   const io::Safetensors file({image.buffer.data(), image.bytes}, path.string());
   const io::Dtype dtype = model::CheckWeights(config, file);
-  format_ = format.value_or(dtype == io::Dtype::kI8     ? WeightFormat::kInt8
+  format_ = format.value_or(dtype == io::Dtype::kU8     ? WeightFormat::kInt4
+                            : dtype == io::Dtype::kI8   ? WeightFormat::kInt8
                             : dtype == io::Dtype::kBF16 ? WeightFormat::kBf16
                                                         : WeightFormat::kF32);
   // float32 tensors are used where they were read, all others are copied.
@@ -172,17 +204,24 @@ Weights::Weights(const model::ModelConfig& config, const std::filesystem::path& 
     }
     if (dtype == io::Dtype::kF16) {
       matrices_[info.name] = Converted({WeightFormat::kF32, info.shape[0], info.shape[1],
-                                        std::as_bytes(Widened(file.Get(info.name))).data(), nullptr});
+                                        std::as_bytes(Widened(file.Get(info.name))).data(), nullptr},
+                                       FormatOf(info, format_));
     } else {
-      matrices_[info.name] = Converted(AsStored(file, info));
+      matrices_[info.name] = Converted(AsStored(file, info), FormatOf(info, format_));
     }
   }
   HashAndCount(config);
 }
 
-Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format)
+Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format,
+                 const RowSource& rows)
     : format_(format) {
   for (const model::TensorInfo& info : model::ModelTensors(config)) {
+    if (const std::byte* ready = info.IsMatrix() && rows ? rows(info) : nullptr; ready != nullptr) {
+      const WeightFormat stored = FormatOf(info, format);
+      matrices_[info.name] = Packed({stored, info.shape[0], info.shape[1], ready, nullptr}, stored);
+      continue;
+    }
     const auto count = static_cast<size_t>(info.Elements());
     const bool kept = !info.IsMatrix() || format == WeightFormat::kF32;
     std::vector<float> passing(kept ? 0 : count);
@@ -194,7 +233,8 @@ Weights::Weights(const model::ModelConfig& config, const TensorSource& fill, Wei
       continue;
     }
     matrices_[info.name] =
-        Converted({WeightFormat::kF32, info.shape[0], info.shape[1], std::as_bytes(floats).data(), nullptr});
+        Converted({WeightFormat::kF32, info.shape[0], info.shape[1], std::as_bytes(floats).data(), nullptr},
+                  FormatOf(info, format));
   }
   HashAndCount(config);
 }
@@ -203,6 +243,15 @@ Weights::StoredMatrix Weights::AsStored(const io::Safetensors& file, const model
   const io::TensorView& view = file.Get(info.name);
   StoredMatrix matrix = {WeightFormat::kF32, info.shape[0], info.shape[1], view.bytes.data(), nullptr};
   if (view.dtype == io::Dtype::kBF16) matrix.format = WeightFormat::kBf16;
+  if (view.dtype == io::Dtype::kU8) {
+    matrix.format = WeightFormat::kInt4;
+    for (int64_t at = 0; at < static_cast<int64_t>(view.bytes.size()); at += kernels::kGroupBytes) {
+      const kernels::Grid grid = kernels::GridOf(view.bytes.data() + at);
+      Check(std::isfinite(grid.factor) && std::isfinite(grid.offset), "[checkpoint] ", file.source(),
+            ": a factor or an offset of \"", info.name,
+            "\" is not a number; convert the float32 checkpoint again");
+    }
+  }
   if (view.dtype == io::Dtype::kI8) {
     matrix.format = WeightFormat::kInt8;
     const auto scales = file.Get(info.name + std::string(model::kScaleSuffix)).As<float>();
@@ -219,45 +268,41 @@ Weights::StoredMatrix Weights::AsStored(const io::Safetensors& file, const model
 }
 
 void Weights::StoredMatrix::Widen(int64_t row, float* out) const {
-  WidenValues(format, data + row * cols * kernels::WeightBytes(format), scales == nullptr ? 1 : scales[row],
-              cols, out);
+  WidenValues(format, data + row * kernels::RowBytes(format, cols), scales == nullptr ? 1 : scales[row], cols,
+              out);
 }
 
-WeightMatrix Weights::Converted(const StoredMatrix& from) {
-  if (format_ != WeightFormat::kF32) return Packed(from);
-  if (from.format == WeightFormat::kF32) return {format_, from.rows, from.cols, from.data, nullptr};
+WeightMatrix Weights::Converted(const StoredMatrix& from, WeightFormat to) {
+  if (to != WeightFormat::kF32) return Packed(from, to);
+  if (from.format == WeightFormat::kF32) return {to, from.rows, from.cols, from.data, nullptr};
   auto* out = reinterpret_cast<float*>(Allocate(static_cast<size_t>(from.rows * from.cols) * sizeof(float)));
   for (int64_t row = 0; row < from.rows; ++row) from.Widen(row, out + row * from.cols);
-  return {format_, from.rows, from.cols, out, nullptr};
+  return {to, from.rows, from.cols, out, nullptr};
 }
 
-WeightMatrix Weights::Packed(const StoredMatrix& from) {
-  WeightMatrix to = {format_, from.rows, from.cols, nullptr, nullptr};
+WeightMatrix Weights::Packed(const StoredMatrix& from, WeightFormat format) {
+  WeightMatrix to = {format, from.rows, from.cols, nullptr, nullptr};
   std::byte* panel = Allocate(static_cast<size_t>(to.StoredBytes()));
   to.data = panel;
   float* scales = nullptr;
-  if (format_ == WeightFormat::kInt8) {
+  if (format == WeightFormat::kInt8) {
     scales = reinterpret_cast<float*>(Allocate(static_cast<size_t>(from.rows) * sizeof(float)));
     if (from.scales != nullptr) std::copy_n(from.scales, from.rows, scales);
     to.scales = scales;
   }
-  const int64_t row_bytes = from.cols * kernels::WeightBytes(format_);
+  const int64_t row_bytes = kernels::RowBytes(format, from.cols);
   std::vector<float> wide(static_cast<size_t>(from.cols));
   std::vector<std::byte> rounded(static_cast<size_t>(kernels::kPanelRows * row_bytes));
   for (int64_t first = 0; first < from.rows; first += kernels::kPanelRows) {
     const int64_t count = std::min(kernels::kPanelRows, from.rows - first);
-    for (int64_t i = 0; from.format != format_ && i < count; ++i) {
+    for (int64_t i = 0; from.format != format && i < count; ++i) {
       from.Widen(first + i, wide.data());
-      std::byte* out = rounded.data() + i * row_bytes;
-      if (format_ == WeightFormat::kBf16) {
-        kernels::RoundToBf16(wide.data(), from.cols, reinterpret_cast<uint16_t*>(out));
-      } else {
-        kernels::QuantizeWeights(wide.data(), from.cols, reinterpret_cast<int8_t*>(out), scales + first + i);
-      }
+      NarrowRow(format, wide, rounded.data() + i * row_bytes,
+                scales == nullptr ? nullptr : scales + first + i);
     }
-    const std::byte* rows = from.format == format_ ? from.data + first * row_bytes : rounded.data();
-    kernels::PackPanel(format_, rows, count, from.cols, panel);
-    panel += kernels::PanelBytes(format_, from.cols);
+    const std::byte* rows = from.format == format ? from.data + first * row_bytes : rounded.data();
+    kernels::PackPanel(format, rows, count, from.cols, panel);
+    panel += kernels::PanelBytes(format, from.cols);
   }
   return to;
 }

@@ -22,7 +22,7 @@ namespace lattice::runtime {
 using kernels::WeightFormat;
 using kernels::WeightMatrix;
 
-// A format's name, "float32", "bf16" or "int8", and the format of a name. FormatNamed throws Error for
+// A format's name, "float32", "bf16", "int8" or "int4", and the format of a name. FormatNamed throws Error for
 // others.
 std::string_view Name(WeightFormat format);
 WeightFormat FormatNamed(std::string_view name);
@@ -45,16 +45,27 @@ class HugePageBuffer {
 // Writes the values of one tensor.
 using TensorSource = std::function<void(const model::TensorInfo& info, std::span<float> out)>;
 
+// The rows of a matrix in its format, as files hold them, or null where TensorSource has to give the values. They are
+// copied.
+using RowSource = std::function<const std::byte*(const model::TensorInfo& info)>;
+
+// The format that a matrix has in a model of `format`: that one, but in int4 only projections have four bits; the
+// embedding and the head are int8.
+WeightFormat FormatOf(const model::TensorInfo& info, WeightFormat format);
+
 // Immutable once made; may be read by all threads.
 class Weights {
  public:
   // Reads model.safetensors at `path` and checks it against the config and the recorded checksum, if there is
-  // one. The weights are converted to `format`, or keep the format of the file; F16 becomes float32. bf16 and
-  // int8 matrices are packed into panels. The file is read, not mapped, so it may change afterwards.
+  // one. The weights are converted to `format`, or keep the format of the file; F16 becomes float32. Matrices
+  // of other formats than float32 are packed into panels. The file is read, not mapped, so it may change
+  // afterwards.
   Weights(const model::ModelConfig& config, const std::filesystem::path& path,
           std::optional<WeightFormat> format);
-  // Weights from another source: `fill` writes the values of each tensor, [Elements()].
-  Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format);
+  // Weights from another source: `fill` writes the values of each tensor, [Elements()]. `rows`, which may be empty,
+  // gives those matrices that are in their format already, bf16 or int4.
+  Weights(const model::ModelConfig& config, const TensorSource& fill, WeightFormat format,
+          const RowSource& rows = {});
 
   WeightFormat format() const { return format_; }
   // A tensor for which TensorInfo::IsMatrix.
@@ -81,9 +92,9 @@ class Weights {
   };
 
   static StoredMatrix AsStored(const io::Safetensors& file, const model::TensorInfo& info);
-  // The matrix in format_. float32 that stays float32 is not copied.
-  WeightMatrix Converted(const StoredMatrix& from);
-  WeightMatrix Packed(const StoredMatrix& from);
+  // The matrix in the format `to`. float32 that stays float32 is not copied.
+  WeightMatrix Converted(const StoredMatrix& from, WeightFormat to);
+  WeightMatrix Packed(const StoredMatrix& from, WeightFormat to);
   std::span<const float> Widened(const io::TensorView& view);
   // Memory that lives as long as this object, aligned to a cache line.
   std::byte* Allocate(size_t bytes);

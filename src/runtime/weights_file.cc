@@ -16,6 +16,8 @@ io::Dtype DtypeOf(WeightFormat format) {
       return io::Dtype::kBF16;
     case WeightFormat::kInt8:
       return io::Dtype::kI8;
+    case WeightFormat::kInt4:
+      return io::Dtype::kU8;
     case WeightFormat::kF32:
       break;
   }
@@ -24,7 +26,7 @@ io::Dtype DtypeOf(WeightFormat format) {
 
 // The bytes of a matrix in row-major order; a packed matrix is unpacked into `unpacked`.
 std::span<const std::byte> ByRows(const WeightMatrix& matrix, std::vector<std::vector<std::byte>>& unpacked) {
-  const int64_t row_bytes = matrix.cols * kernels::WeightBytes(matrix.format);
+  const int64_t row_bytes = kernels::RowBytes(matrix.format, matrix.cols);
   const auto bytes = static_cast<size_t>(matrix.rows * row_bytes);
   if (matrix.format == WeightFormat::kF32) return {static_cast<const std::byte*>(matrix.data), bytes};
   std::vector<std::byte>& rows = unpacked.emplace_back(bytes);
@@ -48,8 +50,9 @@ void WriteWeights(const model::ModelConfig& config, const Weights& weights, cons
     const std::string name = name_of == nullptr ? info.name : name_of(info.name);
     if (info.IsMatrix()) {
       const WeightMatrix& matrix = weights.Matrix(info.name);
-      const io::Dtype dtype = DtypeOf(matrix.format);
-      views.push_back({name, dtype, info.shape, ByRows(matrix, unpacked)});
+      std::vector<int64_t> shape = info.shape;
+      if (matrix.format == WeightFormat::kInt4) shape[1] = kernels::RowBytes(matrix.format, matrix.cols);
+      views.push_back({name, DtypeOf(matrix.format), shape, ByRows(matrix, unpacked)});
       if (matrix.scales != nullptr) {
         views.push_back(io::ViewOf<float>(name + std::string(model::kScaleSuffix), {matrix.rows},
                                           {matrix.scales, static_cast<size_t>(matrix.rows)}));

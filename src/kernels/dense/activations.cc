@@ -14,14 +14,14 @@ void Grow(std::vector<T>& values, int64_t size) {
 }  // namespace
 
 void Activations::Reset(WeightFormat format, const float* x, int64_t count, int64_t cols) {
-  format_ = format;
+  format_ = ActivationFormat(format);
   bf16_ = WantsBf16Rows();
   x_ = x;
   count_ = count;
   cols_ = cols;
   if (!converts()) return;
-  Grow(words_, count * WordsOf(format, cols));
-  if (format != WeightFormat::kInt8) return;
+  Grow(words_, count * WordsOf(format_, cols));
+  if (format_ != WeightFormat::kInt8) return;
   Grow(scales_, count * PackedRows::Blocks(cols));
   Grow(offsets_, count * PackedRows::Blocks(cols));
 }

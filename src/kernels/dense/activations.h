@@ -28,7 +28,7 @@ class Activations {
  private:
   PackedRows Converted();
 
-  WeightFormat format_ = WeightFormat::kF32;
+  WeightFormat format_ = WeightFormat::kF32;  // ActivationFormat of the one given to Reset
   bool bf16_ = false;
   const float* x_ = nullptr;
   int64_t count_ = 0, cols_ = 0;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "hwy/highway.h"
+#include "kernels/dense/matmul_int4.h"
 #include "kernels/dense/matmul_int8.h"
 #include "kernels/dense/matmul_native.h"
 #include "kernels/dense/product_blocks.h"
@@ -229,6 +230,8 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
                              : HWY_DYNAMIC_DISPATCH(ProductBf16)(p, first, last);
     case WeightFormat::kInt8:
       return HasNativeInt8() ? MatMulInt8Native(p, first, last) : MatMulInt8(p, first, last);
+    case WeightFormat::kInt4:
+      return MatMulInt4(p, first, last);
   }
 }
 

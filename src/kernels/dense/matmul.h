@@ -1,4 +1,4 @@
-// Matrix products of rows of activations with a weight matrix, y = x W^T, for weights of three formats.
+// Matrix products of rows of activations with a weight matrix, y = x W^T, for weights of four formats.
 //
 // Every element of y is summed over the columns in one order that depends on the instruction set only: not on
 // how many rows of x there are, nor on which rows of W a thread computes. A token therefore gets the same
@@ -10,6 +10,9 @@
 //   kInt8   W[r,c] = scales[r] q[r,c]. Activations are quantised once to 8-bit integers, with one scale for
 //           every 64 columns of a row. Products and sums over those 64 are exact; the sums of the blocks are
 //           added in float32 from the first to the last, with the same bits on every instruction set.
+//   kInt4   W[r,c] = f q[r,c] + o, with a factor f and an offset o for every 64 columns of a row. Activations are
+//           those of kInt8, so a group meets one block: its sum is (f sum(q a) + o sum(a)) times the block's scale,
+//           where both sums are exact integers and each operation rounds once, on every instruction set.
 #ifndef LATTICE_KERNELS_DENSE_MATMUL_H_
 #define LATTICE_KERNELS_DENSE_MATMUL_H_
 
@@ -29,14 +32,19 @@ struct WeightMatrix {
   const float* scales = nullptr;  // [rows], kInt8 only
 
   // Bytes of the values and scales, without the padding of panels.
-  int64_t Bytes() const { return rows * cols * WeightBytes(format) + (scales == nullptr ? 0 : 4 * rows); }
+  int64_t Bytes() const { return rows * RowBytes(format, cols) + (scales == nullptr ? 0 : 4 * rows); }
   // Bytes of `data`, with the padding of panels.
   int64_t StoredBytes() const {
     return format == WeightFormat::kF32 ? 4 * rows * cols : PanelsOf(rows) * PanelBytes(format, cols);
   }
 };
 
-// Rows of activations, packed for products with panels. A row is a sequence of 4-byte words, 2 columns of
+// The format of the activations that products with weights of `format` take.
+constexpr WeightFormat ActivationFormat(WeightFormat format) {
+  return format == WeightFormat::kInt4 ? WeightFormat::kInt8 : format;
+}
+
+// Rows of activations, packed for products with panels: bf16, or int8 for both formats of integers. A row is a sequence of 4-byte words, 2 columns of
 // bf16 or 4 of int8, padded with zeros. The rows of a tile (kTile rows; the last tile has what is left) are
 // interleaved like those of a panel: word 0 of all rows, then word 1, and so on. Scales and offsets, one for
 // every block of kBlock columns, are interleaved in the same way.
@@ -48,7 +56,11 @@ struct PackedRows {
       nullptr;  // int8: like scales; -128 times the sum of a block, because panels hold q + 128
 
   static constexpr int64_t kTile = 8, kBlock = 64;
+  static_assert(kBlock == kGroupColumns);
   static constexpr int64_t Blocks(int64_t cols) { return (cols + kBlock - 1) / kBlock; }
+
+  // int8: the sum of the integers of a block, by the index of its scale; exact.
+  float Sum(int64_t block) const { return static_cast<float>(offsets[block] / -128); }
 
   // The distance from a word of row m to the next one of that row.
   int64_t Step(int64_t m) const { return m / kTile < count / kTile ? kTile : count % kTile; }
@@ -70,7 +82,7 @@ struct MatMul {
   WeightMatrix w;
   int64_t count = 0;         // rows of x and y
   const float* x = nullptr;  // [count, cols], for kF32, and for kBf16 without WantsBf16Rows()
-  PackedRows packed = {};    // for kInt8, and for kBf16 with WantsBf16Rows()
+  PackedRows packed = {};    // for kInt8 and kInt4, and for kBf16 with WantsBf16Rows()
   float* y = nullptr;        // [count, rows]
   // Other memory to prefetch while each panel, or each 4 rows of float32, is computed.
   FetchAhead::Region also_prefetch = {};

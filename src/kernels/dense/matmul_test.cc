@@ -9,10 +9,14 @@
 
 #include "base/random.h"
 #include "kernels/dense/activations.h"
+#include "kernels/dense/groups.h"
 #include "kernels/isa.h"
 
 namespace lattice::kernels {
 namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8,
+                                     WeightFormat::kInt4};
 
 struct Case {
   WeightFormat format;
@@ -24,7 +28,7 @@ struct Operands {
   std::vector<float> w, x, scales;
   std::vector<uint16_t> bf16;
   std::vector<int8_t> int8;
-  std::vector<std::byte> panels;
+  std::vector<std::byte> int4, panels;
   Activations activations;
   MatMul p;
 
@@ -35,6 +39,7 @@ struct Operands {
     p.count = c.count;
     if (c.format == WeightFormat::kBf16) UseBf16();
     if (c.format == WeightFormat::kInt8) UseInt8();
+    if (c.format == WeightFormat::kInt4) UseInt4();
     Convert();
   }
   void UseBf16() {
@@ -53,8 +58,17 @@ struct Operands {
     Pack(int8.data());
     p.w.scales = scales.data();
   }
+  void UseInt4() {
+    const int64_t row_bytes = RowBytes(p.w.format, p.w.cols);
+    int4.resize(static_cast<size_t>(p.w.rows * row_bytes));
+    for (int64_t r = 0; r < p.w.rows; ++r) {
+      QuantizeGroups(&w[r * p.w.cols], p.w.cols, &int4[r * row_bytes]);
+      WidenGroups(&int4[r * row_bytes], p.w.cols, &w[r * p.w.cols]);
+    }
+    Pack(int4.data());
+  }
   void Pack(const void* rows) {
-    const int64_t row_bytes = p.w.cols * WeightBytes(p.w.format);
+    const int64_t row_bytes = RowBytes(p.w.format, p.w.cols);
     panels.resize(static_cast<size_t>(p.w.StoredBytes()));
     for (int64_t i = 0; i < PanelsOf(p.w.rows); ++i) {
       PackPanel(p.w.format, static_cast<const std::byte*>(rows) + i * kPanelRows * row_bytes,
@@ -84,7 +98,7 @@ struct Operands {
   // What rounding the activations once may cost, for the format as it is computed here.
   double Bound() const {
     double bound = 2e-5;
-    if (p.w.format == WeightFormat::kInt8) bound = 2.5e-2;  // 1 / 254 of the largest of 64
+    if (ActivationFormat(p.w.format) == WeightFormat::kInt8) bound = 2.5e-2;  // 1 / 254 of the largest of 64
     if (p.w.format == WeightFormat::kBf16 && WantsBf16Rows()) bound = 5e-3;
     return bound * std::sqrt(static_cast<double>(p.w.cols));
   }
@@ -98,7 +112,7 @@ class MatMulOfIsa : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Isa, MatMulOfIsa, testing::ValuesIn(AvailableIsas()));
 
 TEST_P(MatMulOfIsa, ProductsAreRight) {
-  for (const auto format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const auto format : kFormats) {
     for (const Case& c : {Case{format, 5, 1, 1},
                           {format, 9, 67, 3},
                           {format, 16, 128, 7},
@@ -118,7 +132,7 @@ TEST_P(MatMulOfIsa, ProductsAreRight) {
 }
 
 TEST_P(MatMulOfIsa, BitsDependNeitherOnTheBatchNorOnThePieces) {
-  for (const auto format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const auto format : kFormats) {
     Operands all({format, 37, 173, 20});
     const std::vector<float> y = all.Compute(37);
     EXPECT_EQ(y, all.Compute(5));
@@ -187,6 +201,58 @@ TEST_P(MatMulOfIsa, Int8SumsBlocksExactlyAndThenInOrder) {
   }
 }
 
+// The integer of a column, found by its own arithmetic on the bytes of a row.
+int IntegerAt(const std::byte* row, int64_t c) {
+  const int64_t in_group = c % 64, byte = 36 * (c / 64) + 4 + in_group / 8 * 4 + in_group % 4;
+  return std::to_integer<int>(row[byte]) >> (in_group / 4 % 2 * 4) & 15;
+}
+
+TEST_P(MatMulOfIsa, Int4SumsGroupsExactlyAndThenInOrder) {
+  for (const Case& c : {Case{WeightFormat::kInt4, 37, 173, 20},
+                        {WeightFormat::kInt4, 5, 64, 1},
+                        {WeightFormat::kInt4, 3, 1, 9},
+                        {WeightFormat::kInt4, 64, 770, 3},
+                        {WeightFormat::kInt4, 33, 100, 15}}) {
+    Operands o(c);
+    const int64_t row_bytes = RowBytes(c.format, c.cols);
+    const std::vector<float> y = o.Compute(13);
+    for (int64_t m = 0; m < c.count; ++m) {
+      const QuantizedRow row(o.p.packed, m, c.cols);
+      for (int64_t r = 0; r < c.rows; ++r) {
+        float sum = 0;
+        for (int64_t g = 0; g < GroupsOf(c.cols); ++g) {
+          int32_t products = 0, alone = 0;
+          for (int64_t i = g * kGroupColumns; i < std::min(c.cols, (g + 1) * kGroupColumns); ++i) {
+            products += row.values[i] * IntegerAt(&o.int4[r * row_bytes], i);
+            alone += row.values[i];
+          }
+          const Grid grid = GridOf(&o.int4[r * row_bytes + g * kGroupBytes]);
+          const float scaled = static_cast<float>(products) * grid.factor;
+          const float shifted = static_cast<float>(alone) * grid.offset;
+          const float both = scaled + shifted;
+          const float part = both * row.scales[g];
+          sum += part;
+        }
+        ASSERT_EQ(y[m * c.rows + r], sum) << m << ", " << r;
+      }
+    }
+  }
+}
+
+TEST_P(MatMulOfIsa, LargestFourBitIntegersDoNotOverflow) {
+  for (const float value : {-3.0f, 3.0f}) {
+    Operands o({WeightFormat::kInt4, 4, 1040, 9});
+    const std::vector<uint8_t> q(kGroupColumns, 15);
+    for (size_t at = 0; at < o.int4.size(); at += kGroupBytes) PackGroup({1, 0}, q.data(), &o.int4[at]);
+    o.Pack(o.int4.data());
+    std::fill(o.w.begin(), o.w.end(), 15.0f);
+    std::fill(o.x.begin(), o.x.end(), value);
+    o.Convert();
+    const std::vector<float> y = o.Compute(4);
+    for (const float sum : y) ASSERT_NEAR(sum / o.Exact(0, 0), 1, 1e-5);
+  }
+}
+
 TEST_P(MatMulOfIsa, LargestIntegersDoNotOverflow) {
   for (const int64_t cols : {1040, 40000}) {
     for (const int8_t weight : {127, -127}) {
@@ -225,7 +291,7 @@ TEST_P(MatMulOfIsa, QuantizedBlocksKeepEightBitsAndNan) {
 }
 
 TEST_P(MatMulOfIsa, NotFiniteActivationsReachTheProduct) {
-  for (const auto format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const auto format : kFormats) {
     Operands o({format, 4, 70, 2});
     o.x[3] = std::numeric_limits<float>::quiet_NaN();
     o.Convert();
@@ -238,9 +304,9 @@ TEST_P(MatMulOfIsa, NotFiniteActivationsReachTheProduct) {
 }
 
 TEST(Weights, PanelsGiveBackTheirRows) {
-  for (const auto format : {WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const auto format : {WeightFormat::kBf16, WeightFormat::kInt8, WeightFormat::kInt4}) {
     for (const int64_t cols : {1, 7, 64, 131}) {
-      const int64_t rows = 45, row_bytes = cols * WeightBytes(format);
+      const int64_t rows = 45, row_bytes = RowBytes(format, cols);
       std::vector<uint8_t> from(rows * row_bytes), row(row_bytes);
       for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint8_t>(i * 31 + i / 251);
       std::vector<uint8_t> panels(2 * PanelBytes(format, cols));

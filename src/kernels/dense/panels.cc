@@ -18,7 +18,7 @@ void PackPanel(WeightFormat format, const void* from, int64_t rows, int64_t cols
   // Reads one cache line of every row at a time.
   constexpr int64_t kWords = 16;
   const uint32_t flip = FlippedSigns(format);
-  const int64_t row_bytes = cols * WeightBytes(format), words = WordsOf(format, cols), whole = row_bytes / 4;
+  const int64_t row_bytes = RowBytes(format, cols), words = WordsOf(format, cols), whole = row_bytes / 4;
   const auto* bytes = static_cast<const char*>(from);
   auto* out = static_cast<uint32_t*>(panel);
   std::fill_n(out, rows < kPanelRows || whole < words ? words * kPanelRows : 0, flip);
@@ -39,7 +39,7 @@ void PackPanel(WeightFormat format, const void* from, int64_t rows, int64_t cols
 }
 
 void UnpackRow(WeightFormat format, const void* panels, int64_t row, int64_t cols, void* out) {
-  const int64_t words = WordsOf(format, cols), row_bytes = cols * WeightBytes(format);
+  const int64_t words = WordsOf(format, cols), row_bytes = RowBytes(format, cols);
   const auto* from =
       static_cast<const uint32_t*>(panels) + row / kPanelRows * words * kPanelRows + row % kPanelRows;
   for (int64_t k = 0; k < words; ++k) {
