@@ -121,8 +121,10 @@ def run(options, folder, out):
     figures["ratios"] = report.ratios(figures["rows"])
     out.say(report.ratio_lines(figures["ratios"]))
     if len(options.compared) > 1:
-        figures["threads"] = cores.compare(bench.by_threads(options.compared))
-        out.say(cores.lines(figures["threads"]))
+        compared = bench.by_threads(options.compared[:-1]) + [(options.threads, row) for row in rows[:min(own, 1)]]
+        if compared:
+            figures["threads"] = cores.compare(compared)
+            out.say(cores.lines(figures["threads"]))
     if not options.quick:
         shapes = [bench.lattice([shape(1, LENGTH * WIDTH * WIDTH // max(M * D, WIDTH * WIDTH), M=M, D=D)])
                   for M, D in OTHER_SHAPES]
