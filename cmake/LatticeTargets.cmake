@@ -16,9 +16,11 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The precompiled torch header needs the sloppiness settings; CCACHE_* in the user's environment still wins.
+  # The precompiled torch header needs the sloppiness settings. Paths are hashed relative to the source tree, so that a second
+  # clone of the same commit finds most of them in the cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true ${CCACHE})
 endif()
 
 if(EMSCRIPTEN)
@@ -54,8 +56,9 @@ if(LATTICE_SANITIZE)
 endif()
 
 # Mitigations for faults that tests have missed; tests/test_release.py reads them off the programs of a build that has them.
-# Sanitizers find more, and do not work with _FORTIFY_SOURCE.
-if(LATTICE_HARDEN AND NOT LATTICE_SANITIZE)
+# Sanitizers find more, and do not work with _FORTIFY_SOURCE. A WebAssembly module has its stack of calls out of reach of its
+# memory, and no linker that knows these options.
+if(LATTICE_HARDEN AND NOT LATTICE_SANITIZE AND NOT EMSCRIPTEN)
   target_compile_options(lattice_settings INTERFACE -fstack-protector-strong -fstack-clash-protection
                          $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
