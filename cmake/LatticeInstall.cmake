@@ -32,7 +32,8 @@ lattice_install(kernels base error.h export.h random.h)
 # With the headers of the engine, which a rule of one's own is compiled with.
 lattice_install(kernels kernels dispatch.h isa.h kernel_set.h memory.h plugin.h problem.h registry.h dense/matmul.h
                 engine/arena.h engine/cell-inl.h engine/engine-inl.h engine/prefetch_queue.h engine/update-inl.h
-                engine/vec-inl.h engine/workspace-inl.h reference/math.h reference/reference.h)
+                engine/vec-inl.h engine/workspace-inl.h lanes-inl.h reference/math.h
+                reference/reference.h)
 set_target_properties(lattice_hwy PROPERTIES EXPORT_NAME hwy)
 set_target_properties(lattice_rule PROPERTIES EXPORT_NAME rule)
 install(TARGETS lattice_hwy lattice_rule EXPORT lattice_kernels)

@@ -122,6 +122,11 @@ def test_going_on_from_caches():
     assert torch.equal(model.generate(ids, **GREEDY, cache_implementation="offloaded"), whole)
 
 
+def near_states(a, b):
+    """Equal but for the order of sums: torch's products of a row depend on where it stands in its batch (with AVX-512)."""
+    return all(apart(x[name], y[name]) < ROUNDING for x, y in zip(states(a), states(b)) for name in y)
+
+
 def test_rows_of_a_cache():
     model, tokenizer = load()
     ids = tokenizer(TEXTS[2], return_tensors="pt").input_ids[:, :12]
@@ -130,11 +135,12 @@ def test_rows_of_a_cache():
         cache = model(ids, use_cache=True).past_key_values
         turned, repeated, selected = (copy.deepcopy(cache) for _ in range(3))
         turned.reorder_cache(torch.tensor([1, 0]))
-        assert equal_states(turned, model(ids.flip(0), use_cache=True).past_key_values)
+        assert all(torch.equal(x[name], y[name].flip(0)) for x, y in zip(states(turned), states(cache)) for name in y)
+        assert near_states(turned, model(ids.flip(0), use_cache=True).past_key_values)
         repeated.batch_repeat_interleave(2)
-        assert equal_states(repeated, model(ids.repeat_interleave(2, 0), use_cache=True).past_key_values)
+        assert near_states(repeated, model(ids.repeat_interleave(2, 0), use_cache=True).past_key_values)
         selected.batch_select_indices(torch.tensor([1]))
-        assert selected.batch_size == 1 and equal_states(selected, model(ids[1:], use_cache=True).past_key_values)
+        assert selected.batch_size == 1 and near_states(selected, model(ids[1:], use_cache=True).past_key_values)
         for layer in cache.layers:
             layer.offload()
             layer.prefetch()

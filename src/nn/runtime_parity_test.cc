@@ -82,8 +82,10 @@ void ExpectEqual(const model::ModelConfig& config) {
   WriteCheckpoint(lm, dir.path());
   const at::Tensor expected = TorchLogits(lm, Tokens());
   ASSERT_GT(expected.std().item<float>(), 0.3f) << "the logits are too alike to compare";
-  // lattice_enc with weights that were not trained multiplies rounding errors by a thousand.
-  const double bound = std::max(1e-4, config.mixer == "lattice_enc" ? 2 * Rounding(lm, expected) : 0.0);
+  // lattice_enc with weights that were not trained multiplies rounding errors by a thousand. Two float32 programs are then
+  // apart by the sum of what each is off, which differs by a few times between CPUs (1.4 times torch's on a Xeon with
+  // AVX-512, where 2 in all were too few).
+  const double bound = std::max(1e-4, config.mixer == "lattice_enc" ? 4 * Rounding(lm, expected) : 0.0);
   EXPECT_LT(Difference(dir.path(), expected, kTokens), bound);
   EXPECT_LT(Difference(dir.path(), expected, 1), bound);
 }

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/dense/pointwise.h"
-#include "kernels/engine/arena.h"
 #include "runtime/pass.h"
+#include "runtime/query_groups.h"
 
 namespace lattice::runtime {
 
@@ -37,13 +36,28 @@ void Pass::AttentionBlock(const BlockParts& b, int64_t layer) {
   for (const SessionRows& s : segments_) {
     const float* keys = s.state->keys[static_cast<size_t>(layer)].data();
     const float* values = s.state->values[static_cast<size_t>(layer)].data();
-    threads_.For(s.count * heads, 1, [&](int64_t first, int64_t last) {
+    // As many tokens at a time as there is room for with all heads of a group; one head at a time where threads would
+    // have nothing to do otherwise.
+    const QueryGroups groups(heads, kv_heads, s.count * kv_heads < threads_.threads());
+    const int64_t tokens = std::max<int64_t>(1, QueryGroups::kMost / group),
+                  tiles = (s.count + tokens - 1) / tokens;
+    threads_.For(groups.Count(tiles), 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        const int64_t at = (s.first + i / heads) * width + i % heads * dim, head = i % heads / group * dim;
-        const int64_t seen = s.state->position + i / heads + 1;
-        auto* scores = static_cast<float*>(kernels::ThreadArena(static_cast<size_t>(seen) * sizeof(float)));
-        kernels::Attend({q + at, keys + head, values + head, kv_width, seen, dim,
-                         static_cast<float>(1 / std::sqrt(static_cast<double>(dim))), scores, y + at});
+        const QueryGroups::Part part = groups.At(i);
+        const int64_t tile = part.token * tokens;
+        kernels::AttentionRows p;
+        p.keys = keys + part.kv_head * dim;
+        p.values = values + part.kv_head * dim;
+        p.stride = kv_width;
+        p.width = dim;
+        p.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(dim)));
+        for (int64_t token = tile; token < std::min(tile + tokens, s.count); ++token) {
+          for (int64_t h = part.first; h < part.last; ++h) {
+            const int64_t at = (s.first + token) * width + h * dim;
+            p.Add({q + at, y + at, s.state->position + token + 1});
+          }
+        }
+        kernels::Attend(p);
       }
     });
   }

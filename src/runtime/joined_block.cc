@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "kernels/dense/pointwise.h"
-#include "kernels/engine/arena.h"
 #include "runtime/pass.h"
+#include "runtime/query_groups.h"
 #include "runtime/vectors.h"
 
 namespace lattice::runtime {
@@ -72,8 +72,9 @@ void Pass::JoinedBlock(const BlockParts& b, int64_t layer) {
 
 // w_.near = attention of every row over the sinks and the window before it.
 void Pass::AttendWindow(const BlockParts& b, int64_t layer) {
-  const int64_t width = config_.width, heads = config_.heads, dim = config_.HeadDim();
-  const int64_t kv_width = config_.KvHeads() * dim, group = heads / config_.KvHeads();
+  const int64_t width = config_.width, dim = config_.HeadDim(), kv_heads = config_.KvHeads();
+  const int64_t kv_width = kv_heads * dim;
+  const QueryGroups groups(config_.heads, kv_heads);
   const int64_t window = b.config.window, sinks = b.config.sinks;
   const float *q = w_.q.Get(0), *k = w_.k.Get(0), *v = w_.v.Get(0);
   float* near = w_.near.Get(rows_ * width);
@@ -82,23 +83,29 @@ void Pass::AttendWindow(const BlockParts& b, int64_t layer) {
     const CachedRows tokens = {b.config, s.state->position, kv_width};
     const float* cache = LayerState(s, layer);
     const float *keys = cache + LayoutOf(layer).keys, *values = cache + LayoutOf(layer).values;
-    threads_.For(s.count * heads, 1, [&](int64_t first, int64_t last) {
-      auto* scores =
-          static_cast<float*>(kernels::ThreadArena(static_cast<size_t>(window + sinks) * sizeof(float)));
+    threads_.For(groups.Count(s.count), 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        const int64_t at = (s.first + i / heads) * width + i % heads * dim, head = i % heads / group * dim;
-        const int64_t token = s.state->position + i / heads;
+        const QueryGroups::Part part = groups.At(i);
+        const int64_t row = s.first + part.token, token = s.state->position + part.token;
         kernels::KeyRange ranges[6];
         int64_t count = 0;
-        const auto add = [&](bool cached, int64_t row, int64_t rows) {
-          const int64_t begin = (cached ? row : s.first + row) * kv_width + head;
+        const auto add = [&](bool cached, int64_t from, int64_t rows) {
+          const int64_t begin = (cached ? from : s.first + from) * kv_width + part.kv_head * dim;
           ranges[count++] = {(cached ? keys : k) + begin, (cached ? values : v) + begin, rows};
         };
         tokens.Cut(0, std::min(sinks, token + 1), add);
         tokens.Cut(std::max(sinks, token - window + 1), token + 1, add);
-        const kernels::KeyRange& last_range = ranges[count - 1];
-        kernels::Attend({q + at, last_range.keys, last_range.values, kv_width, last_range.count, dim, scale,
-                         scores, near + at, ranges, count - 1});
+        kernels::AttentionRows p;
+        p.before = ranges;
+        p.before_count = count - 1;
+        p.keys = ranges[count - 1].keys;
+        p.values = ranges[count - 1].values;
+        p.stride = kv_width;
+        p.width = dim;
+        p.scale = scale;
+        for (int64_t h = part.first; h < part.last; ++h)
+          p.Add({q + row * width + h * dim, near + row * width + h * dim, ranges[count - 1].count});
+        kernels::Attend(p);
       }
     });
   }

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/dense/columns-inl.h"
+#include "kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -24,7 +25,7 @@ HWY_INLINE float Dot(const float* a, const float* b, int64_t n) {
   auto sum = hn::Zero(d);
   OverColumns(d, n,
               [&](int64_t i, auto io) HWY_ATTR { sum = hn::MulAdd(io.Load(a + i), io.Load(b + i), sum); });
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  return SumLanes(d, sum);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

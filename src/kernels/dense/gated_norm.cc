@@ -13,6 +13,7 @@
 #include "kernels/dense/columns-inl.h"
 #include "kernels/dense/gelu-inl.h"
 #include "kernels/isa.h"
+#include "kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -30,13 +31,13 @@ HWY_INLINE Moments MomentsOf(const float* x, int64_t n, float eps) {
   const F32 d;
   auto sums = hn::Zero(d);
   OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR { sums = hn::Add(sums, io.Load(x + i)); });
-  const float mean = hn::GetLane(hn::SumOfLanes(d, sums)) / static_cast<float>(n);
+  const float mean = SumLanes(d, sums) / static_cast<float>(n);
   auto squares = hn::Zero(d);
   OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR {
     const auto off = io.Or(hn::Sub(io.Load(x + i), hn::Set(d, mean)), 0);
     squares = hn::MulAdd(off, off, squares);
   });
-  const float variance = hn::GetLane(hn::SumOfLanes(d, squares)) / static_cast<float>(n);
+  const float variance = SumLanes(d, squares) / static_cast<float>(n);
   return {mean, 1 / std::sqrt(variance + eps)};
 }
 
@@ -87,8 +88,8 @@ HWY_INLINE void BackwardRow(const GatedNorm<S>& p, int64_t at, float* dw, float*
     alongs = hn::MulAdd(dn, n, alongs);
   });
   const auto width = static_cast<float>(p.width);
-  const float mean = hn::GetLane(hn::SumOfLanes(d, sums)) / width;
-  const float along = hn::GetLane(hn::SumOfLanes(d, alongs)) / width * m.scale;  // mean(e n) scale
+  const float mean = SumLanes(d, sums) / width;
+  const float along = SumLanes(d, alongs) / width * m.scale;  // mean(e n) scale
   OverColumns(d, p.width, [&](int64_t i, auto io) HWY_ATTR {
     const auto off = hn::Sub(io.Load(x + i), hn::Set(d, m.mean));
     const auto rest = hn::NegMulAdd(off, hn::Set(d, along), hn::Sub(io.Load(e + i), hn::Set(d, mean)));

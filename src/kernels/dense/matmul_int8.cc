@@ -16,6 +16,7 @@
 #include "kernels/engine/fetch_ahead.h"
 #include "kernels/engine/vec-inl.h"
 #include "kernels/isa.h"
+#include "kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -90,7 +91,7 @@ HWY_INLINE float LargestSize(const float* x, int64_t n) {
     // v - v is 0 for finite values and NaN for others. The maximum alone may drop a NaN.
     nan = hn::Add(nan, hn::Sub(v, v));
   }
-  return hn::GetLane(hn::MaxOfLanes(d, top)) + hn::GetLane(hn::SumOfLanes(d, nan));
+  return hn::GetLane(hn::MaxOfLanes(d, top)) + SumLanes(d, nan);
 }
 
 // Quantises a block of x; returns the sum of the integers.
@@ -109,11 +110,11 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   const auto inverse = hn::Set(d, kRange / largest);
   auto sum = hn::Zero(I32());
   for (int64_t i = 0; i < PackedRows::kBlock; i += hn::Lanes(d)) {
-    const auto a = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
+    const auto a = NearestIntegers(d, hn::Mul(hn::LoadU(d, x + i), inverse));
     sum = hn::Add(sum, a);
     hn::StoreU(hn::DemoteTo(d8, a), d8, out + i);
   }
-  return hn::GetLane(hn::SumOfLanes(I32(), sum));
+  return SumLanes(I32(), sum);
 }
 
 void Quantize(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {

@@ -290,6 +290,16 @@ TEST_P(MatMulOfIsa, QuantizedBlocksKeepEightBitsAndNan) {
   EXPECT_TRUE(std::isnan(y[8]));
 }
 
+TEST_P(MatMulOfIsa, ActivationsAreRoundedToTheNearestInteger) {
+  const std::vector<float> x = {127, 0.49999997f, -0.49999997f, 0.5f, 1.5f, -2.5f, 63.5f, 126.49999f};
+  const std::vector<int> expected = {127, 0, 0, 0, 2, -2, 64, 126};
+  Operands o({WeightFormat::kInt8, 1, static_cast<int64_t>(x.size()), 1});
+  o.x = x;
+  o.Convert();
+  const QuantizedRow row(o.p.packed, 0, static_cast<int64_t>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(row.values[i], expected[i]) << x[i];
+}
+
 TEST_P(MatMulOfIsa, NotFiniteActivationsReachTheProduct) {
   for (const auto format : kFormats) {
     Operands o({format, 4, 70, 2});

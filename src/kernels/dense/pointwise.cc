@@ -14,6 +14,7 @@
 #include "kernels/dense/dot-inl.h"
 #include "kernels/dense/gelu-inl.h"
 #include "kernels/isa.h"
+#include "kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -61,11 +62,7 @@ HWY_INLINE float Sum(const float* x, int64_t n) {
   const F32 d;
   auto sum = hn::Zero(d);
   OverColumns(d, n, [&](int64_t i, auto io) HWY_ATTR { sum = hn::Add(sum, io.Load(x + i)); });
-  return hn::GetLane(hn::SumOfLanes(d, sum));
-}
-
-HWY_INLINE void AddScaled(float a, const float* x, int64_t n, float* y) {
-  Map(x, n, y, [a](F32 d, FloatVec v, FloatVec sum) { return hn::MulAdd(hn::Set(d, a), v, sum); });
+  return SumLanes(d, sum);
 }
 
 void LayerNorm(float* x, const float* weight, const float* bias, int64_t n, float eps) {
@@ -75,32 +72,6 @@ void LayerNorm(float* x, const float* weight, const float* bias, int64_t n, floa
   Map(weight, n, x,
       [scale](F32 d, FloatVec w, FloatVec a) { return hn::Mul(hn::Mul(a, hn::Set(d, scale)), w); });
   AddToVec(bias, n, x);
-}
-
-// The softmax is computed with the largest score subtracted, and its sum divides at the end.
-void AttendRow(const AttentionRow& p) {
-  const KeyRange last = {p.keys, p.values, p.count};
-  const auto range = [&](int64_t r) HWY_ATTR { return r < p.before_count ? p.before[r] : last; };
-  float top = -HUGE_VALF;
-  int64_t count = 0;
-  for (int64_t r = 0; r <= p.before_count; ++r) {
-    const KeyRange keys = range(r);
-    for (int64_t i = 0; i < keys.count; ++i, ++count) {
-      p.scores[count] = p.scale * Dot(p.q, keys.keys + i * p.stride, p.width);
-      top = std::max(top, p.scores[count]);
-    }
-  }
-  Map(p.scores, count, p.scores,
-      [top](F32 d, FloatVec a, FloatVec) { return hn::Exp(d, hn::Sub(a, hn::Set(d, top))); });
-  const float inverse = 1 / Sum(p.scores, count);
-  std::fill(p.y, p.y + p.width, 0.0f);
-  const float* score = p.scores;
-  for (int64_t r = 0; r <= p.before_count; ++r) {
-    const KeyRange values = range(r);
-    for (int64_t i = 0; i < values.count; ++i)
-      AddScaled(*score++, values.values + i * p.stride, p.width, p.y);
-  }
-  Map(p.y, p.width, p.y, [inverse](F32 d, FloatVec a, FloatVec) { return hn::Mul(a, hn::Set(d, inverse)); });
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
@@ -115,7 +86,6 @@ HWY_EXPORT(Silu);
 HWY_EXPORT(Gelu);
 HWY_EXPORT(SigmoidPow);
 HWY_EXPORT(LayerNorm);
-HWY_EXPORT(AttendRow);
 
 void AddTo(const float* x, int64_t n, float* y) {
   InitIsa();
@@ -140,10 +110,6 @@ void SigmoidPower(float* x, int64_t n, float power) {
 void LayerNormRow(float* x, const float* weight, const float* bias, int64_t n, float eps) {
   InitIsa();
   HWY_DYNAMIC_DISPATCH(LayerNorm)(x, weight, bias, n, eps);
-}
-void Attend(const AttentionRow& p) {
-  InitIsa();
-  HWY_DYNAMIC_DISPATCH(AttendRow)(p);
 }
 
 }  // namespace lattice::kernels

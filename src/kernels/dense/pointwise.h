@@ -19,28 +19,6 @@ void SigmoidPower(float* x, int64_t n, float power);
 // One row in place: (x - mean) / sqrt(variance + eps) * weight + bias.
 void LayerNormRow(float* x, const float* weight, const float* bias, int64_t n, float eps);
 
-// Keys and values of tokens that lie one after the other.
-struct KeyRange {
-  const float *keys = nullptr, *values = nullptr;
-  int64_t count = 0;
-};
-
-// Softmax attention of one query over `count` keys and values; row i of them begins at i * stride. `before` are
-// ranges of tokens before those, in their order. `scores` has room for a number per token; the result does not
-// depend on where ranges end. y [width] = softmax(scale q K^T) V.
-struct AttentionRow {
-  const float* q = nullptr;
-  const float* keys = nullptr;
-  const float* values = nullptr;
-  int64_t stride = 0, count = 0, width = 0;
-  float scale = 1;
-  float* scores = nullptr;
-  float* y = nullptr;
-  const KeyRange* before = nullptr;
-  int64_t before_count = 0;
-};
-void Attend(const AttentionRow& p);
-
 }  // namespace lattice::kernels
 
 #endif  // LATTICE_KERNELS_DENSE_POINTWISE_H_

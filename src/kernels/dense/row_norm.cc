@@ -12,6 +12,7 @@
 #include "hwy/highway.h"
 #include "kernels/dense/columns-inl.h"
 #include "kernels/isa.h"
+#include "kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -28,7 +29,7 @@ HWY_INLINE T Dot3(const T* a, const S* b, const T* w, int64_t n) {
     if (w != nullptr) y = hn::Mul(y, io.Load(w + i));
     sum = hn::MulAdd(io.Load(a + i), y, sum);
   });
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  return SumLanes(d, sum);
 }
 
 // out = x + y

@@ -13,6 +13,7 @@
 #include "hwy/highway.h"
 #include "kernels/dense/columns-inl.h"
 #include "kernels/isa.h"
+#include "kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lattice::kernels::HWY_NAMESPACE {
@@ -38,7 +39,7 @@ HWY_INLINE float ExpSum(float shift, const S* x, int64_t n, float* y) {
     sum = hn::Add(sum, io.Or(e, 0));
     io.Store(e, y + i);
   });
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  return SumLanes(d, sum);
 }
 
 // y = a x; y may be x.

@@ -19,6 +19,7 @@
 #include <cstddef>
 
 #include "hwy/highway.h"
+#include "kernels/lanes-inl.h"
 
 // For the lambda inside a pass: otherwise the compiler makes calls of the longer ones and spills their
 // vectors.
@@ -75,7 +76,7 @@ HWY_INLINE Vec<T> Set(T x) {
 // The sum of a vector's lanes.
 template <typename T>
 HWY_INLINE T Total(Vec<T> x) {
-  return hn::GetLane(hn::SumOfLanes(Tag<T>(), x));
+  return SumLanes(Tag<T>(), x);
 }
 
 #if HWY_TARGET != HWY_SCALAR
