@@ -4,6 +4,7 @@ commands are those of docs/distillation.md."""
 import json
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -90,6 +91,11 @@ def test_what_cannot_be_converted_is_refused(place, more, words):
     result = distill(place, "refused", *more, run=cli_program.run)
     assert result.returncode != 0 and words in result.stderr
     assert not (place / "refused").exists()
+
+
+def test_a_student_with_nothing_new_says_what_could_learn(place):
+    result = distill(place, "nothing-new", "--learn", "new", "--set", "model.mixer=transformer+window", run=cli_program.run)
+    assert result.returncode == 1 and "--learn mixers" in result.stderr
 
 
 def test_another_tokenizer_is_refused(place):
@@ -192,6 +198,15 @@ def test_reproduce_makes_every_student_and_draws_what_they_reached(place, corpus
     assert again.returncode == 0 and json.loads((out / "conversion/results.json").read_text()) == results
     table = redrawn("conversion", out)
     assert all(f"| {student['name']} |" in table for student in results["students"])
+
+    # A student without its run keeps what is known of it, and where it was made.
+    file, known = out / "conversion/results.json", results["students"][-1]
+    file.write_text(json.dumps(results | {"students": [student | {"commit": "0123456789ab"} for student in results["students"]]}))
+    shutil.rmtree(out / re.sub("[^A-Za-z0-9]+", "-", known["name"]))
+    cli_program.ok(*command, "--only-write")
+    written = json.loads(file.read_text())["students"]
+    assert written[-1] == known | {"commit": "0123456789ab"} and written[:-1] == results["students"][:-1]
+    assert f"At 0123456789ab on {known['cpu']}: {known['name']}." in (out / "conversion/table.md").read_text()
 
 
 def test_reproduce_lets_every_memory_imitate_single_layers(place, corpus):

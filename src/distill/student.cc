@@ -94,6 +94,7 @@ void TakeOver(const nn::LanguageModel& teacher, const nn::LanguageModel& student
 }
 
 void Freeze(const nn::LanguageModel& student, Learns learns) {
+  bool some = false;
   for (const nn::Parameter& parameter : student.parameters()) {
     const auto [layer, name] = Split(parameter.info.name);
     bool learned = layer >= 0 && (learns == Learns::kAll || Converted(student.config(), layer));
@@ -101,7 +102,12 @@ void Freeze(const nn::LanguageModel& student, Learns learns) {
     if (learns == Learns::kNew && kOfAttention.contains(name)) learned = false;
     at::Tensor value = parameter.value;
     value.requires_grad_(learned);
+    some = some || learned;
   }
+  Check(some, "[distill] nothing of this student would learn: ",
+        learns == Learns::kNew
+            ? "it has no parameter that attention has not; let its mixers learn (--learn mixers)"
+            : "none of its layers is converted");
 }
 
 }  // namespace lattice::distill

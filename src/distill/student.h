@@ -31,7 +31,7 @@ bool Converted(const model::ModelConfig& student, int64_t layer);
 // them, and sets gates before the output and shares of memories to a neutral start. The rest stays as it is.
 void TakeOver(const nn::LanguageModel& teacher, const nn::LanguageModel& student);
 
-// Parameters that do not learn stop requiring a gradient.
+// Parameters that do not learn stop requiring a gradient. Throws Error when none is left that learns.
 void Freeze(const nn::LanguageModel& student, Learns learns);
 
 }  // namespace lattice::distill
