@@ -16,7 +16,7 @@ import pytest
 from cli_program import PROGRAM, ROOT, ok, run
 
 EXPERIMENTS = ["ablation", "books-context", "mqar", "pile-context", "scaling", "slots", "throughput", "zero-shot", "select", "confirm",
-               "recall", "decode"]
+               "recall", "decode", "hybrids"]
 CONFIGS = ROOT / "configs" / "reproduce"
 PAPER = json.loads((CONFIGS / "paper.json").read_text())
 

@@ -17,13 +17,22 @@ std::string Title(const Summary& summary) {
   return StrCat(summary.experiment->title, " (", summary.experiment->scale, " scale)");
 }
 
-// The colour of a variant: that of its memory.
+// The colour of a variant: that of its memory, in a stack of several kinds that of the first layer's.
 size_t ColourOf(const Experiment& experiment, const Variant& variant) {
   Settings settings;
   for (const std::string& text : experiment.set) Assign(settings, text);
   for (const std::string& text : variant.set) Assign(settings, text);
-  const std::string& mixer = settings[experiment.tool == Tool::kMqar ? "mixers" : "model.mixer"];
-  return plot::SvgColourOf(mixer.empty() ? model::ModelConfig().mixer : mixer);
+  model::ModelConfig config;
+  const auto take = [&](const char* key, std::string& to) {
+    if (settings.contains(key)) to = settings.at(key);
+  };
+  if (experiment.tool == Tool::kMqar) {
+    take("mixers", config.mixer);
+  } else {
+    take("model.mixer", config.mixer);
+    take("model.mixers", config.mixers);
+  }
+  return plot::SvgColourOf(config.Layer(0).mixer);
 }
 
 std::vector<plot::RowName> RowNames(const Experiment& experiment) {
