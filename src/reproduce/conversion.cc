@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "reproduce/corpus.h"
+#include "reproduce/provenance.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -250,6 +251,18 @@ class Conversion {
   Outcome outcome_ = Outcome::kDone;
 };
 
+// The students of earlier results, by name, each with the commit and processor that it was made with.
+ordered_json StudentsOf(const json& results) {
+  ordered_json out = ordered_json::object();
+  for (const json& student : results.at("students")) {
+    ordered_json& entry = out[student.at("name").get<std::string>()] = student;
+    for (const char* key : {"commit", "cpu"}) {
+      if (!entry.contains(key)) entry[key] = results.at(key);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Outcome MakeConversion(const ConversionPlan& plan, const DistillOptions& options, const RunnerOptions& how) {
@@ -257,6 +270,11 @@ Outcome MakeConversion(const ConversionPlan& plan, const DistillOptions& options
 }
 
 void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, const std::string& command) {
+  const fs::path file = options.out / "conversion" / "results.json";
+  const json earlier = fs::exists(file) ? io::ReadJson(file)
+                                        : json{{"students", json::array()},
+                                               {"teacher", {{"texts", json::array()}, {"tasks", nullptr}}}};
+  const ordered_json earlier_students = StudentsOf(earlier);
   ordered_json students = ordered_json::array();
   for (const ConversionStudent& student : plan.students) {
     ordered_json stages = ordered_json::array();
@@ -266,15 +284,24 @@ void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, 
       read["texts"] = ReadTexts(plan, options, ModelName(student, stage));
       stages.push_back(std::move(read));
     }
-    if (stages.empty()) continue;
-    students.push_back({{"name", student.name},
-                        {"stages", std::move(stages)},
-                        {"tasks", ReadTasks(plan, options, ModelName(student, student.stages.back()))}});
+    if (!stages.empty()) {
+      students.push_back({{"name", student.name},
+                          {"commit", Commit()},
+                          {"cpu", CpuName()},
+                          {"stages", std::move(stages)},
+                          {"tasks", ReadTasks(plan, options, ModelName(student, student.stages.back()))}});
+    } else if (earlier_students.contains(student.name)) {
+      students.push_back(earlier_students.at(student.name));
+    }
   }
-  const ordered_json figures = {
-      {"teacher",
-       {{"texts", ReadTexts(plan, options, kTeacher)}, {"tasks", ReadTasks(plan, options, kTeacher)}}},
-      {"students", std::move(students)}};
+  ordered_json texts = ReadTexts(plan, options, kTeacher), tasks = ReadTasks(plan, options, kTeacher);
+  for (const json& text : earlier.at("teacher").at("texts")) {
+    const auto same = [&](const ordered_json& one) { return one.at("text") == text.at("text"); };
+    if (std::none_of(texts.begin(), texts.end(), same)) texts.push_back(ordered_json(text));
+  }
+  if (tasks.is_null()) tasks = earlier.at("teacher").at("tasks");
+  const ordered_json figures = {{"teacher", {{"texts", std::move(texts)}, {"tasks", std::move(tasks)}}},
+                                {"students", std::move(students)}};
   DrawConversion(WriteDistillResults(options, "conversion", plan.title, command, figures));
 }
 

@@ -49,7 +49,9 @@ ConversionPlan ReadConversionPlan(const std::filesystem::path& file);
 // be. Stopped runs go on with the next call.
 Outcome MakeConversion(const ConversionPlan& plan, const DistillOptions& options, const RunnerOptions& how);
 
-// Writes results.json of what the runs in OUT have reached, finished or not, and draws it.
+// Writes results.json of what the runs in OUT have reached, finished or not, and draws it. Students that have no run in OUT,
+// and texts on which the teacher was not measured, keep what an earlier results.json there says of them, so that one student
+// can be made again without the others.
 void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, const std::string& command);
 
 // Writes table.md and figure.svg of the results.json in a directory.

@@ -1,5 +1,9 @@
 // The table and the figure of a conversion, from its results.json.
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -7,6 +11,7 @@
 #include "io/json.h"
 #include "plot/svg_figure.h"
 #include "reproduce/conversion.h"
+#include "reproduce/power_fit.h"
 
 namespace lattice::reproduce {
 namespace {
@@ -64,7 +69,7 @@ std::string PerplexityTable(const json& results) {
 std::string TaskTable(const json& results) {
   const json& teacher = results.at("teacher").at("tasks");
   if (teacher.is_null()) return "";
-  std::string head = "| model |", line = "|---|";
+  std::string head = "| model | items |", line = "|---|---|";
   for (const auto& [task, figures] : teacher.items()) {
     head += StrCat(" ", task, " |");
     line += "---|";
@@ -76,15 +81,18 @@ std::string TaskTable(const json& results) {
     return sum;
   };
   const auto row = [&](const std::string& name, const json& tasks) {
-    std::string out = StrCat("| ", name, " |");
+    std::string out = StrCat("| ", name, " | ", tasks.front().at("n").get<int64_t>(), " |");
     for (const json& figures : tasks)
       out += StrCat(" ", Fixed(100 * figures.at("acc").get<double>(), 0), " |");
     return StrCat(out, " ", Fixed(100 * margin(tasks) / margin(teacher), 0), " |\n");
   };
+  double largest_error = 0;
+  for (const json& figures : teacher)
+    largest_error = std::max(largest_error, figures.at("acc_stderr").get<double>());
   std::string out =
-      StrCat("\nZero-shot accuracy in %, ", teacher.front().at("n").get<int64_t>(),
-             " items a task (standard error about 5), and the margin over a guess in % of the teacher's:\n\n",
-             head, " margin |\n", line, "---|\n", row("teacher", teacher));
+      StrCat("\nZero-shot accuracy in % (standard error of the teacher's at most ",
+             Fixed(100 * largest_error, 1), "), and the margin over a guess in % of the teacher's:\n\n", head,
+             " margin |\n", line, "---|\n", row("teacher", teacher));
   for (const json& student : results.at("students")) {
     if (!student.at("tasks").is_null())
       out += row(student.at("name").get<std::string>(), student.at("tasks"));
@@ -92,10 +100,54 @@ std::string TaskTable(const json& results) {
   return out;
 }
 
+// What the last stage of every student might reach with four times its tokens.
+std::string FurtherTable(const json& results) {
+  std::string rows;
+  for (const json& student : results.at("students")) {
+    if (student.at("stages").empty()) continue;
+    const json& stage = student.at("stages").back();
+    std::vector<FitPoint> points;
+    for (const json& point : stage.at("validations"))
+      points.push_back({point[0].get<double>(), {{0, point[1].get<double>()}}});
+    if (points.size() < 4) continue;  // three of a beginning stage extrapolate to anything
+    const FitPoint& last = points.back();
+    const double further = 4 * last.size;
+    const auto fit = FitPowerLaw(points, further);
+    if (!fit) continue;
+    rows += StrCat("| ", student.at("name").get<std::string>(), " | ", stage.at("stage").get<std::string>(),
+                   " | ", Fixed(last.perplexity.at(0), 2), " | ", Grouped(static_cast<int64_t>(further)),
+                   " | ", Fixed(fit->perplexity.mean, 2), " |\n");
+  }
+  if (rows.empty()) return "";
+  return StrCat(
+      "\nFollowed further: a power law of the loss through the validations of the last stage, on the few "
+      "held-out "
+      "tokens that validate it. One seed, and rates that fall along each stage: a guess, no measurement.\n\n"
+      "| model | stage | reached | tokens | perplexity there |\n|---|---|---|---|---|\n",
+      rows);
+}
+
+// Where students were made that were not made with the rest.
+std::string OtherOrigins(const json& results) {
+  std::map<std::string, std::string> names;  // by where
+  for (const json& student : results.at("students")) {
+    const auto where = [](const json& of) {
+      return StrCat(of.at("commit").get<std::string>(), " on ", of.at("cpu").get<std::string>());
+    };
+    if (!student.contains("commit") || where(student) == where(results)) continue;
+    std::string& list = names[where(student)];
+    list += StrCat(list.empty() ? "" : "; ", student.at("name").get<std::string>());
+  }
+  std::string out;
+  for (const auto& [where, list] : names) out += StrCat(" At ", where, ": ", list, ".");
+  return out;
+}
+
 std::string ConversionTable(const json& results) {
   return StrCat("# ", results.at("title").get<std::string>(), "\n\n", PerplexityTable(results),
-                TaskTable(results), "\nMade by `", results.at("command").get<std::string>(), "` at ",
-                results.at("commit").get<std::string>(), " on ", results.at("cpu").get<std::string>(), ".\n");
+                TaskTable(results), FurtherTable(results), "\nMade by `",
+                results.at("command").get<std::string>(), "` at ", results.at("commit").get<std::string>(),
+                " on ", results.at("cpu").get<std::string>(), ".", OtherOrigins(results), "\n");
 }
 
 // Perplexity on held-out text during training, the stages of a student one behind the other.

@@ -91,7 +91,7 @@ Command DistillCommand(const DistillOptions& options, const DistillText& text, c
                   std::to_string(options.threads)};
   for (const auto* list : {&settings, &options.settings}) {
     for (const std::string& setting : *list) {
-      command.args.push_back("--set");
+      if (!setting.starts_with("--")) command.args.push_back("--set");
       command.args.push_back(setting);
     }
   }

@@ -40,7 +40,8 @@ std::filesystem::path WriteDistillResults(const DistillOptions& options, const s
 // A name as that of a directory.
 std::string FileName(const std::string& name);
 
-// The command of one stage, into RUN/<stage>. It takes what the teacher computes from a cache in OUT.
+// The command of one stage, into RUN/<stage>. It takes what the teacher computes from a cache in OUT. Settings are
+// section.key=value, or options of `lattice distill` such as --learn=new.
 Command DistillCommand(const DistillOptions& options, const DistillText& text, const std::string& student,
                        const std::filesystem::path& run, const std::string& stage,
                        const std::vector<std::string>& settings);
