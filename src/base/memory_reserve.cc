@@ -12,7 +12,9 @@
 namespace lattice {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;
+// glibc extends the heap in steps of a huge page (2 MiB) where the launcher asks for huge pages. With pieces of 1 MiB both
+// together were such a step only if the break happened to be aligned.
+constexpr size_t kPiece = 4 << 20;
 constexpr int kPiecesPerThread = 2;
 
 std::array<std::atomic<void*>, 16> pieces{};

@@ -7,9 +7,9 @@
 
 namespace lattice {
 
-// Fills the reserve, 16 pieces of 1 MiB that are never touched, and installs a new_handler: when an
+// Fills the reserve, 16 pieces of 4 MiB that are never touched, and installs a new_handler: when an
 // allocation fails, operator new gives a piece back to the system and tries again. A thread gets at most two
-// pieces (2 MiB) between two calls of this function, so that a large allocation does not use up what others
+// pieces (8 MiB) between two calls of this function, so that a large allocation does not use up what others
 // need. Call it repeatedly, for example every 200 ms: it replaces the pieces that were used, as far as the
 // system allows. Thread-safe.
 void HoldMemoryReserve() noexcept;

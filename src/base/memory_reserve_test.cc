@@ -64,7 +64,7 @@ TEST(MemoryReserve, SmallAllocationsGoOnWhereLargeOnesFail) {
   if (without == kNoLimit) GTEST_SKIP() << "limits of address space are ignored here, as qemu-user does";
   ASSERT_GE(without, 0);
   ASSERT_LT(without, 110) << "the limit does not hold";
-  EXPECT_GE(with, without + 8) << "half a MiB more";
+  EXPECT_GE(with, without + 8) << "at least half a MiB more";
 }
 
 }  // namespace
