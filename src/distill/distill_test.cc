@@ -178,6 +178,34 @@ TEST(Imitation, FirstTokensCountByThemselves) {
   EXPECT_NEAR(beyond_the_mean(), 0.25 / 2, 1e-5);  // half of what it should be too much, in one of two layers
 }
 
+// In bf16 the losses are those of float32 up to the rounding of products, and so are the gradients.
+TEST(Objectives, Bf16StaysClose) {
+  const Teacher teacher = MakeTeacher();
+  const at::Tensor tokens = Tokens(2, 24);
+  Imitation imitation(TeacherLayers(teacher), Learns::kMixers);
+  Matching matching(teacher, Learns::kAll, 0.5);
+  for (train::Objective* objective :
+       {static_cast<train::Objective*>(&imitation), static_cast<train::Objective*>(&matching)}) {
+    std::vector<double> losses;
+    std::vector<at::Tensor> gradients;
+    for (const bool bf16 : {false, true}) {
+      nn::LanguageModel student(Student("lattice_dec+window, gated_deltanet"), 6);
+      student.SetBf16(bf16);
+      objective->Prepare(student);
+      objective->Start(student);
+      losses.push_back(objective->Backward(student, tokens, tokens, 1));
+      std::vector<at::Tensor> all;
+      for (const nn::Parameter& parameter : student.parameters()) {
+        if (parameter.value.requires_grad()) all.push_back(parameter.value.grad().flatten());
+      }
+      gradients.push_back(at::cat(all));
+    }
+    EXPECT_NE(losses[0], losses[1]);
+    EXPECT_NEAR(losses[1], losses[0], 0.01 * losses[0]);
+    EXPECT_LT((gradients[1] - gradients[0]).norm().item<double>(), 0.03 * gradients[0].norm().item<double>());
+  }
+}
+
 // A cache changes no bit, holds what was wanted, and is made again where it is damaged or has other layers.
 TEST(TeacherLayers, CacheGivesTheSameBits) {
   const io::TestDir dir;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "nn/layers.h"
 #include "nn/probe.h"
 
 namespace lattice::distill {
@@ -64,6 +65,7 @@ void Imitation::Calibrate(const nn::LanguageModel& student, int64_t layer, const
 
 double Imitation::Backward(const nn::LanguageModel& student, const at::Tensor& inputs, const at::Tensor&,
                            double share) {
+  const nn::Bf16Scope scope(student.bf16());  // for the teacher too
   layer_errors_.resize(static_cast<size_t>(student.config().layers), 0);
   ++micro_batches_;
   const TeacherLayers::Layers converted = ConvertedLayers(student.config());
@@ -71,7 +73,7 @@ double Imitation::Backward(const nn::LanguageModel& student, const at::Tensor& i
   double total = 0;
   layers_.Run(inputs, converted, [&](int64_t i, const at::Tensor& u, const at::Tensor& y) {
     if (fresh_) Calibrate(student, i, u);
-    const at::Tensor mixed = student.block(i).Mix(u, nullptr);
+    const at::Tensor mixed = nn::Wide(student.block(i).Mix(u, nullptr));
     const at::Tensor error = RelativeError(mixed, y);
     const at::Tensor loss = error + RelativeError(FirstTokens(mixed), FirstTokens(y));
     (loss * (share * part)).backward();

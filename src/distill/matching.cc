@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include "distill/divergence.h"
+#include "nn/layers.h"
 
 namespace lattice::distill {
 namespace {
@@ -23,6 +24,7 @@ std::vector<at::Tensor> Streams(const nn::LanguageModel& model, const at::Tensor
 
 double Matching::Backward(const nn::LanguageModel& student, const at::Tensor& inputs, const at::Tensor&,
                           double share) {
+  const nn::Bf16Scope scope(student.bf16());  // for the teacher too
   std::vector<at::Tensor> wanted;
   at::Tensor predicted;
   {
@@ -31,8 +33,8 @@ double Matching::Backward(const nn::LanguageModel& student, const at::Tensor& in
     predicted = teacher_->Finish(wanted.back()).flatten(0, 1);
   }
   const std::vector<at::Tensor> streams = Streams(student, inputs, hidden_ > 0);
-  at::Tensor loss =
-      Divergence(student.Finish(streams.back()).flatten(0, 1), student.Head(), predicted, teacher_->Head());
+  at::Tensor loss = Divergence(student.Finish(streams.back()).flatten(0, 1), student.Head(), predicted,
+                               teacher_->Head(), student.bf16());
   for (size_t i = 0; hidden_ > 0 && i < streams.size(); ++i) {
     const at::Tensor distance = (streams[i] - wanted[i]).square().sum(-1) / wanted[i].square().sum(-1);
     loss = loss + distance.mean() * (hidden_ / static_cast<double>(streams.size()));

@@ -13,6 +13,7 @@
 #include "io/hash.h"
 #include "io/safetensors.h"
 #include "model/checkpoint.h"
+#include "nn/layers.h"
 #include "train/tensor_file.h"
 
 namespace lattice::distill {
@@ -56,7 +57,7 @@ TeacherLayers::TeacherLayers(Teacher teacher, const fs::path& checkpoint, LayerC
 fs::path TeacherLayers::FileOf(const at::Tensor& tokens) const {
   const at::Tensor ids = tokens.contiguous();
   io::Sha256 hash;
-  hash.Update(StrCat(identity_, " ", io::ShapeText(ids.sizes()), "\n"));
+  hash.Update(StrCat(identity_, nn::Bf16Scope::active() ? " bf16 " : " ", io::ShapeText(ids.sizes()), "\n"));
   hash.Update(std::as_bytes(std::span(ids.const_data_ptr<int64_t>(), static_cast<size_t>(ids.numel()))));
   return cache_.directory / (hash.Finish() + kSuffix);
 }
@@ -91,7 +92,7 @@ void TeacherLayers::Compute(const at::Tensor& tokens, const Layers& wanted, cons
     const nn::Block::MixerInput in = frozen([&] { return block.Before(x, nullptr); });
     const at::Tensor y = frozen([&] { return block.Mix(in.u, nullptr); });
     if (i == *next) {
-      visit(i, in.u, y);
+      visit(i, nn::Wide(in.u), nn::Wide(y));
       ++next;
     }
     // What the last of them adds behind its mixer is wanted by nobody.

@@ -17,8 +17,8 @@
 
 namespace lattice::distill {
 
-// Where micro-batches are kept, one file each, named by a hash of the teacher's files and the tokens, with the layers that
-// were wanted first. Files are as exact as what they stand for: a run is the same to the bit with a cache and without.
+// Where micro-batches are kept, one file each, named by a hash of the teacher's files, the tokens and the precision, with the
+// layers that were wanted first. Files are as exact as what they stand for: a run is the same to the bit with a cache and without.
 struct LayerCache {
   std::filesystem::path directory;  // empty: none
   int64_t limit = 0;                // bytes of all its files; what does not fit is computed each time
@@ -33,7 +33,7 @@ class TeacherLayers {
   const nn::LanguageModel& teacher() const { return *teacher_; }
 
   // Calls visit(layer, u, y) for the layers that are wanted, ascending: u [B,T,C] is what the mixer sees, y what it adds
-  // to the stream. The tensors need no gradient and are valid during the call only.
+  // to the stream, both float32. The tensors need no gradient and are valid during the call only.
   using Layers = std::vector<int64_t>;
   using Visit = std::function<void(int64_t layer, const at::Tensor& u, const at::Tensor& y)>;
   void Run(const at::Tensor& tokens, const Layers& wanted, const Visit& visit);

@@ -6,8 +6,8 @@
 
 namespace lattice::nn {
 
-// While one lives, matrix products of this thread run in bfloat16: operands are rounded, results come back in
-// float32. Nests.
+// While one lives, matrix products of this thread run in bfloat16: operands are rounded. Results of Linear come back in
+// float32, those of projections are bfloat16 (see Wide). Nests.
 class Bf16Scope {
  public:
   explicit Bf16Scope(bool on);
