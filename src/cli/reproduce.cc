@@ -35,7 +35,7 @@ struct ReproduceFlags {
   std::vector<std::string> what;
   std::string scale = "laptop";
   std::string data, out, tasks, teacher;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, only;
   int jobs = 0;
   bool workers = false;
   double lease = 60;
@@ -242,7 +242,8 @@ int ReproduceWithTeacher(const TeacherExperiment& experiment, const ReproduceFla
                                           fs::absolute(options.out),
                                           tasks,
                                           options.overrides,
-                                          std::max(1, options.jobs)};
+                                          std::max(1, options.jobs),
+                                          options.only};
   reproduce::Outcome outcome = reproduce::Outcome::kDone;
   if (!options.only_write) {
     const io::DirectoryLock lock(options.out, "reproducing");
@@ -326,6 +327,8 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
   command->add_option("--tasks-dir", options->tasks,
                       "zero-shot and conversion: directory with the tasks' jsonl files");
   command->add_option("--teacher", options->teacher, "conversion and imitation: the Transformer");
+  command->add_option("--only", options->only,
+                      "conversion and imitation: make this student or memory alone; may be repeated");
   command->add_flag("--dry-run", options->dry_run, "print the plan and how long it will take; run nothing");
   command->add_flag("--only-write", options->only_write,
                     "write the results of the runs that are done; run nothing");
@@ -333,7 +336,8 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
                     "write table.md, figure.svg and report.html again from OUT/<experiment>/results.json; "
                     "needs neither runs nor data");
   command->footer(
-      "Experiments: ablation, books-context, choices, confirm, decode, mqar, pile-context, recall, scaling, "
+      "Experiments: ablation, books-context, choices, confirm, decode, hybrids, mqar, pile-context, recall, "
+      "scaling, "
       "select, slots, throughput, zero-shot; all. By themselves, with --teacher (docs/distillation.md): "
       "conversion, "
       "of a Transformer into memories; imitation, of its layers one by one.\n"

@@ -266,7 +266,13 @@ ordered_json StudentsOf(const json& results) {
 }  // namespace
 
 Outcome MakeConversion(const ConversionPlan& plan, const DistillOptions& options, const RunnerOptions& how) {
-  return Conversion(plan, options, how).Make();
+  std::vector<std::string> names;
+  for (const ConversionStudent& student : plan.students) names.push_back(student.name);
+  CheckChosen(options, names);
+  ConversionPlan chosen = plan;
+  std::erase_if(chosen.students,
+                [&](const ConversionStudent& student) { return !Chosen(options, student.name); });
+  return Conversion(chosen, options, how).Make();
 }
 
 void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, const std::string& command) {

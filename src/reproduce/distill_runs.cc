@@ -1,5 +1,6 @@
 #include "reproduce/distill_runs.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -53,6 +54,20 @@ fs::path WriteDistillResults(const DistillOptions& options, const std::string& n
   io::MakeDirectories(directory);
   io::WriteFileAtomic(directory / "results.json", out.dump(1) + "\n");
   return directory;
+}
+
+bool Chosen(const DistillOptions& options, const std::string& name) {
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), name) != options.only.end();
+}
+
+void CheckChosen(const DistillOptions& options, const std::vector<std::string>& names) {
+  for (const std::string& name : options.only) {
+    std::string known;
+    for (const std::string& other : names) known += StrCat(known.empty() ? "" : "; ", other);
+    Check(std::find(names.begin(), names.end(), name) != names.end(), "the plan has no \"", name,
+          "\"; it has: ", known);
+  }
 }
 
 std::string FileName(const std::string& name) {

@@ -26,6 +26,7 @@ struct DistillOptions {
   std::filesystem::path tasks;  // a directory with the zero-shot tasks' jsonl files; empty: they are left out
   std::vector<std::string> settings;  // section.key=value, for every run; before them come those of the run
   int threads = 1;
+  std::vector<std::string> only;  // the names of the students or memories to make; empty: all
 };
 
 // Of the object of a plan: "corpora" and "train_bytes". `source` names its file in errors.
@@ -36,6 +37,11 @@ DistillText ReadDistillText(const nlohmann::json& plan, const std::string& sourc
 std::filesystem::path WriteDistillResults(const DistillOptions& options, const std::string& name,
                                           const std::string& title, const std::string& command,
                                           const nlohmann::ordered_json& figures);
+
+// Whether the student or memory of that name is to be made.
+bool Chosen(const DistillOptions& options, const std::string& name);
+// Throws Error when `only` has a name that is not among those of the plan.
+void CheckChosen(const DistillOptions& options, const std::vector<std::string>& names);
 
 // A name as that of a directory.
 std::string FileName(const std::string& name);

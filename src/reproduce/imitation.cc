@@ -88,9 +88,13 @@ ImitationPlan ReadImitationPlan(const fs::path& file) {
 }
 
 Outcome MakeImitation(const ImitationPlan& plan, const DistillOptions& options, const RunnerOptions& how) {
+  std::vector<std::string> names;
+  for (const ImitationPlan::Memory& memory : plan.memories) names.push_back(memory.name);
+  CheckChosen(options, names);
   io::MakeDirectories(options.out);
   for (const int64_t seed : plan.seeds) {
     for (const ImitationPlan::Memory& memory : plan.memories) {
+      if (!Chosen(options, memory.name)) continue;
       how.report(StrCat(memory.name, ", seed ", seed));
       const Outcome outcome =
           RunCommand(RunCommandOf(plan, options, memory, seed), options.out / "errors.txt", how);
