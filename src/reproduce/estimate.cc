@@ -2,6 +2,7 @@
 #include "reproduce/estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -98,7 +99,10 @@ std::string Parameters(const Plan& plan) {
 
 double RunFlops(const Run& run) {
   const model::Config config = ResolvedConfig(run);
-  return static_cast<double>(model::FlopsPerToken(config.model, config.train.seq_len).Training()) *
+  model::Flops flops = model::FlopsPerToken(config.model, config.train.seq_len);
+  const auto head = static_cast<double>(2 * config.model.vocab_size * config.model.width);
+  flops.weights -= std::llround((1 - run.PredictedShare()) * head);
+  return static_cast<double>(flops.Training()) *
          static_cast<double>(config.train.steps * config.train.batch_tokens);
 }
 

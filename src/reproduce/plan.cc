@@ -161,6 +161,12 @@ model::Config Run::Config() const {
   return out;
 }
 
+double Run::PredictedShare() const {
+  if (tool != Tool::kMqar) return 1;
+  return static_cast<double>(Number(settings, "pairs", 1)) /
+         static_cast<double>(Number(settings, "length", 1024));
+}
+
 Plan MakePlan(const Experiment& experiment, const std::string& corpus, std::span<const std::string> overrides,
               const FigureOf& figure) {
   return Planner(experiment, corpus, overrides, figure).Make();

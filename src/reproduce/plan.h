@@ -29,6 +29,8 @@ struct Run {
   // The configuration of model and training. For mqar: the two-block model, and steps for the tokens of all
   // epochs.
   model::Config Config() const;
+  // The part of the tokens whose logits are computed: 1, or for mqar its queries.
+  double PredictedShare() const;
 };
 
 // All seeds of one variant at one point.
