@@ -51,13 +51,9 @@ struct Lengths {
   HWY_INLINE Vec<T> Invert(size_t i) const {
     const auto n = hn::Add(Load(norms + i), Set(kEps2)), inverse = hn::Div(Set(T(1)), hn::Sqrt(n));
     Store(inverse, inv + i);
-#if HWY_TARGET == HWY_SCALAR  // no fused multiplication
-    const double exact = hn::GetLane(inverse);
-    inv_error[i] = static_cast<T>(hn::GetLane(n) * exact * exact - 1);
-#else
-    const auto square = hn::Mul(inverse, inverse), lost = hn::MulSub(inverse, inverse, square);
-    Store(hn::MulAdd(n, lost, hn::MulSub(n, square, Set(T(1)))), inv_error + i);
-#endif
+    const Tag<T> t;
+    const auto square = hn::Mul(inverse, inverse), lost = FusedMulSub(t, inverse, inverse, square);
+    Store(hn::MulAdd(n, lost, FusedMulSub(t, n, square, Set(T(1)))), inv_error + i);
     return inverse;
   }
 };
