@@ -1,7 +1,7 @@
-// What Highway leaves to the instruction set, in one way for all of them: the order in which lanes are added, rounding to
-// integers, and what takes a fused multiplication. SSE4 and WebAssembly, whose vectors have 128 bits and neither of which
-// has fused multiply-adds, then compute the same bits; so does plain C++ (scalar) by Clang and GCC 12.3, but not by older
-// ones, where Highway's vectors have one lane.
+// What Highway leaves to the instruction set, in one way for all of them: the order in which lanes are added, and
+// rounding to integers. SSE4 and WebAssembly, whose vectors have 128 bits and neither of which has fused multiply-adds,
+// then compute the same bits; so does plain C++ (scalar) by Clang and GCC 12.3, but not by older ones, where Highway's
+// vectors have one lane.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.
 #if defined(LATTICE_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -50,26 +50,6 @@ HWY_INLINE auto NearestIntegers([[maybe_unused]] D d, V v) {
   return hn::Load(integer, rounded);
 #else
   return hn::NearestInt(v);
-#endif
-}
-
-// x y - z with one rounding, for the rounding errors of float32 products. Without fused instructions float64, which holds
-// the products exactly, does the same but for a second rounding; float64 itself then gets two roundings.
-template <class D, class V>
-HWY_INLINE V FusedMulSub([[maybe_unused]] D d, V x, V y, V z) {
-#if HWY_NATIVE_FMA
-  return hn::MulSub(x, y, z);
-#else
-  if constexpr (sizeof(hn::TFromD<D>) == sizeof(float)) {
-    alignas(16) float xs[hn::MaxLanes(D())], ys[hn::MaxLanes(D())], zs[hn::MaxLanes(D())];
-    hn::Store(x, d, xs);
-    hn::Store(y, d, ys);
-    hn::Store(z, d, zs);
-    for (size_t i = 0; i < hn::Lanes(d); ++i) zs[i] = static_cast<float>(double{xs[i]} * ys[i] - zs[i]);
-    return hn::Load(d, zs);
-  } else {
-    return hn::MulSub(x, y, z);
-  }
 #endif
 }
 
