@@ -28,12 +28,12 @@ def high(descriptor):
 class Browser:
     """One page. `errors` collects what its scripts throw and what the console calls an error."""
 
-    def __init__(self):
+    def __init__(self, *flags):
         self.profile = tempfile.mkdtemp(prefix="lattice-page-")
         ours_in, theirs_out = map(high, os.pipe())
         theirs_in, self.to = map(high, os.pipe())
         start = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out} 2>/dev/null'
-        self.process = subprocess.Popen(["bash", "-c", start, "bash", CHROMIUM, *FLAGS, f"--user-data-dir={self.profile}"],
+        self.process = subprocess.Popen(["bash", "-c", start, "bash", CHROMIUM, *FLAGS, *flags, f"--user-data-dir={self.profile}"],
                                         pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL)
         os.close(theirs_in)
         os.close(theirs_out)

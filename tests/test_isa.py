@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-NEEDS = {"scalar": (), "avx2": ("avx2", "fma"), "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
+NEEDS = {"scalar": (), "sse4": ("sse4_2", "aes", "pclmulqdq"), "avx2": ("avx2", "fma"), "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
 if platform.machine() == "aarch64":
     NEEDS = {"neon": (), "neon-dot": ("asimddp",), "neon-bf16": ("asimddp", "bf16", "i8mm")}
 

@@ -68,6 +68,12 @@ def test_doctor_reports_json_and_a_bad_isa():
     assert bad.returncode == 1 and "LATTICE_ISA is 'mmx', but this CPU can run: scalar" in bad.stdout
 
 
+def test_doctor_finds_the_instruction_sets_that_the_program_finds():
+    facts = json.loads(run(ROOT / "lattice", "doctor", "--json").stdout)
+    version = run(ROOT / "build" / "release" / "bin" / "lattice-run", "--version").stdout
+    assert version.strip().endswith(f": {facts['isa_available']}")
+
+
 def test_doctor_leaves_no_row_empty():
     facts = json.loads(run(ROOT / "lattice", "doctor", "--json").stdout)
     assert all(str(value) for value in facts.values() if value != []), facts

@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+from browser import Browser
 from cli_program import ROOT
 from page_driver import browser, choose, count, model, needs_chromium, text, thrown, UNENDING, write  # noqa: F401
 from test_page import (test_a_text_streams_and_the_memory_lights_up, test_chat_streams_and_stops, test_escape_stops_too,  # noqa: F401
@@ -124,6 +125,16 @@ def test_a_browser_without_simd_gets_a_sentence(browser, address, lack):
         assert "lacks WebAssembly with SIMD" in complaint(browser, address)
     finally:
         restore()
+
+
+@pytest.mark.parametrize("pages", [128, 272])
+def test_a_browser_with_too_little_memory_gets_a_sentence(address, pages):
+    """Pages of 64 KiB: the module starts with 256 of them, and the model needs more."""
+    poor = Browser(f"--js-flags=--wasm-max-mem-pages={pages}")
+    try:
+        assert "too little memory" in complaint(poor, address)
+    finally:
+        poor.close()
 
 
 def test_a_single_file_opens_from_disk(browser, model, site, tmp_path):

@@ -35,6 +35,7 @@ constexpr Isa kIsas[] = {
     {"scalar", IsaLevel::kScalar, HWY_STATIC_TARGET},
 #endif
 #if HWY_ARCH_X86
+    {"sse4", IsaLevel::kSse4, HWY_SSE4},
     {"avx2", IsaLevel::kAvx2, HWY_AVX2},
     {"avx512", IsaLevel::kAvx512, HWY_AVX3},
 #endif

@@ -1,7 +1,7 @@
 // Which instruction set the kernels use.
 //
 // Chosen once, at the first use: the best the CPU has, capped by the environment variable LATTICE_ISA
-// (scalar, avx2 or avx512 on x86-64; neon, neon-dot or neon-bf16 on 64-bit ARM; wasm in a browser).
+// (scalar, sse4, avx2 or avx512 on x86-64; neon, neon-dot or neon-bf16 on 64-bit ARM; wasm in a browser).
 #ifndef LATTICE_KERNELS_ISA_H_
 #define LATTICE_KERNELS_ISA_H_
 
@@ -10,7 +10,7 @@
 
 namespace lattice::kernels {
 
-// The names this CPU can run, slowest first, e.g. {"scalar", "avx2", "avx512"}.
+// The names this CPU can run, slowest first, e.g. {"scalar", "sse4", "avx2", "avx512"}.
 std::vector<std::string> AvailableIsas();
 
 // The name in effect. Throws Error when LATTICE_ISA names something unknown or absent here.

@@ -7,6 +7,7 @@ namespace lattice::kernels {
 // Those of an architecture are in order: each has what the ones before it have.
 enum class IsaLevel {
   kScalar,
+  kSse4,
   kAvx2,
   kAvx512,
   kNeon,     // every 64-bit ARM

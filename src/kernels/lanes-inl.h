@@ -1,6 +1,6 @@
 // What Highway leaves to the instruction set, in one way for all of them: the order in which lanes are added, and
-// rounding to integers. Plain C++ (scalar) and WebAssembly, neither of which has fused multiply-adds, then compute the
-// same bits where Highway's plain C++ has vectors of 128 bits: by Clang and GCC 12.3, but not by older ones, whose
+// rounding to integers. SSE4 and WebAssembly, whose vectors have 128 bits and neither of which has fused multiply-adds,
+// then compute the same bits; so does plain C++ (scalar) by Clang and GCC 12.3, but not by older ones, where Highway's
 // vectors have one lane.
 //
 // Included once per instruction set (Highway); no include guard of the usual form.

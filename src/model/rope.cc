@@ -1,8 +1,9 @@
 #include "model/rope.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
+
+#include "base/functions.h"
 
 namespace lattice::model {
 namespace {
@@ -19,7 +20,7 @@ std::vector<double> RopeRates(const ModelConfig& config, int64_t pairs) {
   std::vector<double> rates(static_cast<size_t>(pairs));
   for (int64_t i = 0; i < pairs; ++i) {
     double& rate = rates[static_cast<size_t>(i)];
-    rate = std::pow(config.rope_theta, static_cast<double>(i) * (-1.0 / static_cast<double>(pairs)));
+    rate = Power(config.rope_theta, static_cast<double>(i) * (-1.0 / static_cast<double>(pairs)));
     if (config.rope_type == RopeType::kLinear) rate /= config.rope_factor;
     if (config.rope_type == RopeType::kLlama3) rate = Llama3Rate(config, rate);
   }

@@ -302,7 +302,8 @@ void WriteConversion(const ConversionPlan& plan, const DistillOptions& options, 
   }
   ordered_json texts = ReadTexts(plan, options, kTeacher), tasks = ReadTasks(plan, options, kTeacher);
   for (const json& text : earlier.at("teacher").at("texts")) {
-    const auto same = [&](const ordered_json& one) { return one.at("text") == text.at("text"); };
+    const auto name = text.at("text").get<std::string>();
+    const auto same = [&](const ordered_json& one) { return one.at("text") == name; };
     if (std::none_of(texts.begin(), texts.end(), same)) texts.push_back(ordered_json(text));
   }
   if (tasks.is_null()) tasks = earlier.at("teacher").at("tasks");

@@ -1,7 +1,7 @@
 // The block around a recurrent memory; src/nn/memory_block.cc is the same for training.
 #include <algorithm>
-#include <cmath>
 
+#include "base/functions.h"
 #include "kernels/dense/pointwise.h"
 #include "kernels/dense/short_conv.h"
 #include "runtime/pass.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kTileRows = kernels::ShortConv<float>::kTileRows;
 
 // As torch computes it: the identity beyond 20.
-float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+float Softplus(float x) { return x > 20 ? x : static_cast<float>(Log1p(Exp(x))); }
 
 }  // namespace
 
@@ -158,7 +158,7 @@ void Pass::DecayGate(const GateParts& parts, bool scales, float* gate) {
   float* scaled = scales ? w_.scaled_v.Get(rows_ * config_.width) : nullptr;
   for (int64_t i = 0; i < total; ++i) {
     const float step = Softplus(gate[i]);
-    gate[i] = std::exp(parts.decay[static_cast<size_t>(i % heads)] * step);
+    gate[i] = static_cast<float>(Exp(parts.decay[static_cast<size_t>(i % heads)] * step));
     for (int64_t d = 0; scaled != nullptr && d < dim; ++d) scaled[i * dim + d] = v[i * dim + d] * step;
   }
 }

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/functions.h"
+
 namespace lattice::runtime {
 
 MemoryView ViewMemory(std::span<const float> state, int64_t slots, int64_t width) {
@@ -39,9 +41,9 @@ double EffectiveNumber(std::span<const double> weights) {
   for (const double weight : weights) sum += weight;
   if (sum <= 0) return 0;
   for (const double weight : weights) {
-    if (weight > 0) entropy -= weight / sum * std::log(weight / sum);
+    if (weight > 0) entropy -= weight / sum * Log(weight / sum);
   }
-  return std::exp(entropy);
+  return Exp(entropy);
 }
 
 }  // namespace lattice::runtime

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/functions.h"
 #include "model/checkpoint.h"
 #include "runtime/model_parts.h"
 #include "text/tokenizer.h"
@@ -72,7 +73,7 @@ class BlockReader {
       case GateForm::kDecay: {
         GateParts parts = Gate(gate.name, width);
         for (const float log : parts_.weights.Vector(prefix_ + "mixer.log_decay"))
-          parts.decay.push_back(-std::exp(log));
+          parts.decay.push_back(static_cast<float>(-Exp(log)));
         return parts;
       }
       case GateForm::kSlotSigmoid: {

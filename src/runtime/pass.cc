@@ -3,8 +3,8 @@
 #include "runtime/pass.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "base/functions.h"
 #include "kernels/dense/pointwise.h"
 #include "kernels/dense/row_norm.h"
 #include "kernels/dense/swiglu.h"
@@ -179,8 +179,9 @@ Pass::Rotations Pass::MakeRotations(int64_t pairs, int64_t period, Scratch& cos,
       if (period > 0) position %= period;
       for (int64_t i = 0; i < pairs; ++i) {
         const double angle = static_cast<double>(position) * rates[static_cast<size_t>(i)];
-        out.cos[(segment.first + t) * pairs + i] = static_cast<float>(std::cos(angle));
-        out.sin[(segment.first + t) * pairs + i] = static_cast<float>(std::sin(angle));
+        const auto [sine, cosine] = SineAndCosine(angle);
+        out.cos[(segment.first + t) * pairs + i] = static_cast<float>(cosine);
+        out.sin[(segment.first + t) * pairs + i] = static_cast<float>(sine);
       }
     }
   }

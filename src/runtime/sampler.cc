@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/functions.h"
 
 namespace lattice::runtime {
 namespace {
@@ -61,7 +62,7 @@ class Ranking {
 
  private:
   double WeightOf(const Candidate& candidate) const {
-    return std::exp((static_cast<double>(candidate.logit) - all_[0].logit) / temperature_);
+    return Exp((static_cast<double>(candidate.logit) - all_[0].logit) / temperature_);
   }
   void Sort(size_t count) {
     if (count <= sorted_) return;
@@ -80,8 +81,8 @@ double LogOfSum(std::span<const float> logits) {
   Check(!logits.empty(), "[generate] there are no logits");
   const double top = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - top);
-  return top + std::log(sum);
+  for (const float logit : logits) sum += Exp(logit - top);
+  return top + Log(sum);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 #ifndef LATTICE_RUNTIME_VECTORS_H_
 #define LATTICE_RUNTIME_VECTORS_H_
 
-#include <cmath>
 #include <cstdint>
 
+#include "base/functions.h"
 #include "model/config.h"
 
 namespace lattice::runtime {
@@ -15,7 +15,7 @@ void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, floa
 // x [rows, width] += bias [width]
 void AddBias(const float* bias, int64_t rows, int64_t width, float* x);
 
-inline float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+inline float Sigmoid(float x) { return static_cast<float>(1 / (1 + Exp(-x))); }
 
 }  // namespace lattice::runtime
 

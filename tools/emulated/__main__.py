@@ -46,7 +46,7 @@ def x86(cpu, isas):
     return Cpu(f"x86-64 {cpu}", ["qemu-x86_64", "-cpu", cpu, str(PROGRAM)], isas)
 
 
-CPUS = [x86("Nehalem", "scalar"), arm("cortex-a72", "neon"), arm("neoverse-n1", "neon neon-dot"),
+CPUS = [x86("Nehalem", "scalar"), x86("Westmere", "scalar sse4"), arm("cortex-a72", "neon"), arm("neoverse-n1", "neon neon-dot"),
         arm("max", "neon neon-dot neon-bf16")]
 
 

@@ -58,6 +58,8 @@ available_isas() {
     return
   fi
   echo scalar
+  has_flags ssse3 sse4_1 sse4_2 aes pclmulqdq || return
+  echo sse4
   has_flags avx2 fma f16c bmi1 bmi2 abm || return
   echo avx2
   has_flags avx512f avx512cd avx512bw avx512dq avx512vl && echo avx512
@@ -65,7 +67,7 @@ available_isas() {
 
 cpu_extensions() {
   local name found=()
-  for name in avx2 fma avx512f avx512_bf16 avx512_vnni avx_vnni amx_bf16 amx_int8 asimddp bf16 i8mm; do
+  for name in sse4_2 avx2 fma avx512f avx512_bf16 avx512_vnni avx_vnni amx_bf16 amx_int8 asimddp bf16 i8mm; do
     has_flags "$name" && found+=("$name")
   done
   echo "${found[*]:-none of those that Lattice knows}"

@@ -19,5 +19,5 @@ install_emscripten() {
 test_web() {
   prepare_web
   provide chromium chromium "the tests in a browser" || return
-  (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests/test_web.py tests/test_web_file.py)
+  (cd "$ROOT" && "$PYTHON" -m pytest -q -rs tests/test_web.py tests/test_web_bits.py tests/test_web_file.py)
 }

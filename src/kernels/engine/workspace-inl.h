@@ -51,12 +51,14 @@ struct Lengths {
   HWY_INLINE Vec<T> Invert(size_t i) const {
     const auto n = hn::Add(Load(norms + i), Set(kEps2)), inverse = hn::Div(Set(T(1)), hn::Sqrt(n));
     Store(inverse, inv + i);
-#if HWY_TARGET == HWY_SCALAR  // no fused multiplication
-    const double exact = hn::GetLane(inverse);
-    inv_error[i] = static_cast<T>(hn::GetLane(n) * exact * exact - 1);
-#else
+#if HWY_NATIVE_FMA
     const auto square = hn::Mul(inverse, inverse), lost = hn::MulSub(inverse, inverse, square);
     Store(hn::MulAdd(n, lost, hn::MulSub(n, square, Set(T(1)))), inv_error + i);
+#else
+    for (size_t row = i; row < i + kLanes<T>; ++row) {
+      const double exact = inv[row];
+      inv_error[row] = static_cast<T>((norms[row] + kEps2) * exact * exact - 1);
+    }
 #endif
     return inverse;
   }

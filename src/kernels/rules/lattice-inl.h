@@ -94,18 +94,16 @@ struct LatticeRule : RuleBase<T> {
   // computed from the rounded A and B, and both are scaled by what it lacks; A then carries only its last
   // rounding. The rounding error of 1/s is included, |S_i|^2 / s_i^2 = 1 + inv_error: a reciprocal just below
   // 1 is always rounded up, which alone made lengths drift by 1.6e-4 over 65,536 tokens with long values.
-  HWY_INLINE Vec<T> Rescale(size_t i, [[maybe_unused]] Vec<T> a, Vec<T> r, [[maybe_unused]] Vec<T> g,
-                            Vec<T> gi, Vec<T> hh, const Token<T>& x, Step<T>& step) {
+  HWY_INLINE Vec<T> Rescale(size_t i, Vec<T> a, Vec<T> r, Vec<T> g, Vec<T> gi, Vec<T> hh, const Token<T>& x,
+                            Step<T>& step) {
     const auto gi2 = hn::Mul(gi, gi), w = hn::MulAdd(gi2, r, Set(x.gates[kMuGate] * x.gates[kMuGate]));
-#if HWY_TARGET == HWY_SCALAR  // without fused multiplication the rounding error of a product is unknown
-    CoefficientsInDouble(i, x, /*measured=*/false, step);
-#else
     const auto one = Set(T(1)), beta = hn::Div(one, hn::Sqrt(w));
-    const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.gates[kMuGate]))), B = hn::Mul(beta, g),
-               Bi = hn::Mul(beta, gi);
-    // |S_new,i|^2 / s^2 is (A - a B/s)^2 + r (B/s)^2 + inv_error A^2; it should be 1 + inv_error. The first
-    // square is computed in two parts, rest + low, with the rounding errors of its operations.
-    const auto along = hn::Mul(Bi, a), rest = hn::Sub(A, along);
+    const auto A = hn::Mul(beta, hn::MulAdd(gi, a, Set(x.gates[kMuGate]))), B = hn::Mul(beta, g);
+    Store(beta, step.aux[kBeta] + i);
+    // |S_new,i|^2 / s^2 is (A - a B/s)^2 + r (B/s)^2 + inv_error A^2; it should be 1 + inv_error.
+#if HWY_NATIVE_FMA
+    // The first square is computed in two parts, rest + low, with the rounding errors of its operations.
+    const auto Bi = hn::Mul(beta, gi), along = hn::Mul(Bi, a), rest = hn::Sub(A, along);
     const auto low = hn::Sub(hn::Sub(hn::Sub(A, rest), along), hn::MulSub(Bi, a, along));
     const auto square = hn::Mul(rest, rest), lost = hn::MulSub(rest, rest, square);
     auto deficit = hn::NegMulAdd(hn::Add(rest, rest), low, hn::Sub(hn::Sub(one, square), lost));
@@ -113,11 +111,24 @@ struct LatticeRule : RuleBase<T> {
     deficit = hn::MulAdd(Load(step.lengths.inv_error + i), hn::NegMulAdd(A, A, one), deficit);
     // The length is short by half of what its square is short by.
     const auto half = hn::Mul(deficit, Set(T(0.5)));
-    Store(beta, step.aux[kBeta] + i);
     Store(hn::MulAdd(A, half, A), step.A + i);
     Store(hn::MulAdd(B, half, B), step.B + i);
+#else
+    // Without fused multiplication the rounding error of a product is unknown; float64 holds those of float32.
+    Store(A, step.A + i);
+    Store(B, step.B + i);
+    for (size_t row = i; row < i + kLanes<T>; ++row) CorrectInDouble(row, step);
 #endif
     return RefineScore(gi2, w, hh);
+  }
+
+  // The same correction of A and B of one slot.
+  static HWY_INLINE void CorrectInDouble(size_t i, Step<T>& step) {
+    const double A = step.A[i], B = step.B[i], Bi = B * step.lengths.inv[i], rest = A - Bi * step.aux[kA][i];
+    const double deficit =
+        1 - rest * rest - Bi * Bi * step.aux[kR][i] + step.lengths.inv_error[i] * (1 - A * A);
+    step.A[i] = static_cast<T>(A + A * deficit / 2);
+    step.B[i] = static_cast<T>(B + B * deficit / 2);
   }
 
   // Positive where r_i = |h|^2 - a^2 is not accurate enough. Its error is an ulp of |h|^2, which matters

@@ -13,6 +13,7 @@
 
 #include <cmath>
 
+#include "base/functions.h"
 #include "kernels/engine/engine-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,8 +49,8 @@ struct MlstmRule : RuleBase<T> {
   void MakeStep(const Token<T>& x, Step<T>& step) {
     const T input = x.gates[kInputGate], decayed = LogSigmoid(x.gates[kForgetGate]) + m_;
     const T m = decayed >= input ? decayed : input;
-    step.scalar[kForget] = std::exp(decayed - m);
-    step.scalar[kInput] = std::exp(input - m);
+    step.scalar[kForget] = static_cast<T>(Exp(decayed - m));
+    step.scalar[kInput] = static_cast<T>(Exp(input - m));
     step.scalar[kFromForget] = decayed >= input;
     step.scalar[kM] = m;
     Fill(step.scalar[kForget], d.rows, step.A);
@@ -60,7 +61,7 @@ struct MlstmRule : RuleBase<T> {
 
   // y holds (q@S', q.n') and becomes the output.
   void Read(const Token<T>&, Step<T>& step, T* y) {
-    const T qn = y[p.width], floor = std::exp(-step.scalar[kM]);
+    const T qn = y[p.width], floor = static_cast<T>(Exp(-step.scalar[kM]));
     const bool by_n = !(std::abs(qn) < floor);  // written so that a NaN stays NaN
     step.scalar[kDen] = by_n ? std::abs(qn) : floor;
     step.scalar[kByN] = by_n;
@@ -99,7 +100,7 @@ struct MlstmRule : RuleBase<T> {
   }
 
  private:
-  static T LogSigmoid(T f) { return f < 0 ? f - std::log1p(std::exp(f)) : -std::log1p(std::exp(-f)); }
+  static T LogSigmoid(T f) { return static_cast<T>(f < 0 ? f - Log1p(Exp(f)) : -Log1p(Exp(-f))); }
   T KeyScale() const { return T(1) / std::sqrt(static_cast<T>(p.slots)); }
 
   T LoadParts(const T* state, T* S) const {

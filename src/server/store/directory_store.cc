@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFirstWords = "lattice state 1 ";
 constexpr std::string_view kStateEnding = ".state", kLeaseEnding = ".lease";
-constexpr size_t kPrefix = 8;  // of "session-"
+constexpr size_t kIdStart = 8;  // behind "session-"
 
 // Errors of files are failures of the store.
 template <typename Work>
@@ -109,7 +109,7 @@ DirectoryStore::DirectoryStore(fs::path directory, const StoreLimits& limits)
   });
 }
 
-fs::path DirectoryStore::FolderOf(const std::string& id) const { return directory_ / id.substr(kPrefix, 2); }
+fs::path DirectoryStore::FolderOf(const std::string& id) const { return directory_ / id.substr(kIdStart, 2); }
 fs::path DirectoryStore::StateOf(const std::string& id) const {
   return FolderOf(id) / (id + std::string(kStateEnding));
 }
