@@ -123,8 +123,8 @@ std::vector<Expected> ExpectedTensors(const std::vector<TensorInfo>& tensors, io
   std::vector<Expected> expected;
   for (const TensorInfo& info : tensors) {
     if (dtype == io::Dtype::kU8 && info.IsProjection()) {
-      const int64_t bytes = kernels::RowBytes(kernels::WeightFormat::kInt4, info.shape[1]);
-      expected.push_back({info.name, {info.shape[0], bytes}, dtype});
+      const int64_t groups = kernels::GroupsOf(info.shape[1]);
+      expected.push_back({info.name, {info.shape[0], groups, kernels::kGroupBytes}, dtype});
     } else if (HoldsIntegers(dtype) && info.IsMatrix()) {
       expected.push_back({info.name, info.shape, io::Dtype::kI8});
       expected.push_back({info.name + std::string(kScaleSuffix), {info.shape[0]}, io::Dtype::kF32});
@@ -142,7 +142,8 @@ void CheckTensor(const Expected& expected, const ModelConfig& config, const io::
         config.MixerText(), " model; config and weights do not belong together");
   const io::TensorView& tensor = file.Get(expected.name);
   Check(tensor.shape == expected.shape, "[checkpoint] ", source, ": \"", expected.name, "\" has shape ",
-        io::ShapeText(tensor.shape), " but the config asks for ", io::ShapeText(expected.shape));
+        io::ShapeText(tensor.shape), " but the config asks for ", io::ShapeText(expected.shape),
+        expected.dtype == io::Dtype::kU8 ? "; convert the float32 checkpoint again" : "");
 }
 
 }  // namespace

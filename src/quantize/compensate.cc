@@ -43,7 +43,7 @@ void CompensateRow(const float* w, const ErrorShares& shares, std::byte* out) {
   std::vector<float> t(w, w + cols);  // the targets, as far as the columns before them are known
   for (int64_t first = 0; first < cols; first += kGroupColumns, out += kGroupBytes) {
     const int64_t last = std::min(cols, first + kGroupColumns);
-    const Grid grid = kernels::FitGrid(t.data() + first, last - first, shares.Weights(first));
+    const Grid grid = kernels::FitGrid(w + first, last - first, shares.Weights(first));
     uint8_t q[kGroupColumns] = {};
     for (int64_t j = first; j < last; ++j) {
       q[j - first] = grid.Nearest(t[static_cast<size_t>(j)]);
@@ -68,12 +68,12 @@ ErrorShares::ErrorShares(const std::vector<double>& squares, int64_t cols, Threa
   for (int64_t i = 0; i < cols; ++i) {
     double& own = h[static_cast<size_t>(i * cols + i)];
     own += kDamping * own + trace;
+    // Relative to the mean, so that they are in the range of float32.
+    weights_[static_cast<size_t>(i)] = static_cast<float>(own / (trace / kTrace));
   }
   Decompose(h, cols, threads);
   for (int64_t i = 0; i < cols; ++i) {
     const double* row = h.data() + i * cols;
-    // Relative to the mean, so that they are in the range of float32.
-    weights_[static_cast<size_t>(i)] = static_cast<float>(row[i] * row[i] / (trace / kTrace));
     for (int64_t j = 0; j < i; ++j)
       shares_[static_cast<size_t>(j * cols + i)] = static_cast<float>(row[j] / row[i]);
   }

@@ -11,7 +11,8 @@
 //   t_i = w_i + sum over j < i of e_j R_ji / R_ii.
 //
 // That is GPTQ (Frantar et al., 2022) in the order of the columns, without an inverse of H. The grid of a group is
-// fitted to its targets, with weights R_ii^2, when its first column is reached.
+// fitted to its weights, each counting H_ii times, and not to the targets: those may move far where inputs are small, and a
+// model that lies on a grid already must stay there.
 #ifndef LATTICE_QUANTIZE_COMPENSATE_H_
 #define LATTICE_QUANTIZE_COMPENSATE_H_
 
@@ -23,7 +24,7 @@
 
 namespace lattice::quantize {
 
-// The shares R_ji / R_ii of one H and the weights R_ii^2, for all matrices that read these inputs.
+// The shares R_ji / R_ii of one H and the weights H_ii, for all matrices that read these inputs.
 class ErrorShares {
  public:
   // `squares` is H, [cols, cols]. A part of its diagonal is added to it, so that weights do not follow accidents of a
@@ -33,7 +34,7 @@ class ErrorShares {
   int64_t cols() const { return cols_; }
   // What the error of column j adds to the targets of columns [j + 1, cols): element i - j - 1 is R_ji / R_ii.
   const float* From(int64_t j) const { return shares_.data() + j * cols_ + j + 1; }
-  // What a squared error of column j from its target costs, relative to other columns: R_jj^2.
+  // What a squared error of column j alone costs, relative to other columns: H_jj.
   const float* Weights(int64_t j) const { return weights_.data() + j; }
 
  private:

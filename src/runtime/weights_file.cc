@@ -51,7 +51,8 @@ void WriteWeights(const model::ModelConfig& config, const Weights& weights, cons
     if (info.IsMatrix()) {
       const WeightMatrix& matrix = weights.Matrix(info.name);
       std::vector<int64_t> shape = info.shape;
-      if (matrix.format == WeightFormat::kInt4) shape[1] = kernels::RowBytes(matrix.format, matrix.cols);
+      if (matrix.format == WeightFormat::kInt4)
+        shape = {matrix.rows, kernels::GroupsOf(matrix.cols), kernels::kGroupBytes};
       views.push_back({name, DtypeOf(matrix.format), shape, ByRows(matrix, unpacked)});
       if (matrix.scales != nullptr) {
         views.push_back(io::ViewOf<float>(name + std::string(model::kScaleSuffix), {matrix.rows},

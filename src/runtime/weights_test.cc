@@ -119,6 +119,7 @@ TEST(Weights, OfFourBitsThatAreDamagedAreRefusedByName) {
     });
   };
   EXPECT_TRUE(io::Says(replace("\"U8\"", "\"I8\""), {name, "I8", "int4", "U8"}));
+  EXPECT_TRUE(io::Says(replace(",2,20]", ",20,2]"), {name, "shape", "2, 20]", "convert"}));
 }
 
 TEST(Weights, InAPipeAreRefusedAtOnce) {

@@ -17,23 +17,22 @@ class Activations {
   // float32.
   void Reset(WeightFormat format, const float* x, int64_t count, int64_t cols);
   // Whether Convert has anything to do.
-  bool converts() const {
-    return format_ == WeightFormat::kInt8 || (format_ == WeightFormat::kBf16 && bf16_);
-  }
+  bool converts() const { return quantizes() || (weights_ == WeightFormat::kBf16 && bf16_); }
   void Convert(int64_t first, int64_t last);
 
   // The product with w, which has the format and columns given to Reset; y is [count, w.rows].
   MatMul Times(const WeightMatrix& w, float* y);
 
  private:
+  bool quantizes() const { return ActivationFormat(weights_) == WeightFormat::kInt8; }
   PackedRows Converted();
 
-  WeightFormat format_ = WeightFormat::kF32;  // ActivationFormat of the one given to Reset
+  WeightFormat weights_ = WeightFormat::kF32;  // the format given to Reset
   bool bf16_ = false;
   const float* x_ = nullptr;
   int64_t count_ = 0, cols_ = 0;
   std::vector<uint32_t> words_;
-  std::vector<float> scales_;
+  std::vector<float> scales_, sums_;
   std::vector<int32_t> offsets_;
 };
 

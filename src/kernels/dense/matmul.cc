@@ -231,7 +231,7 @@ void MatMulRows(const MatMul& p, int64_t first, int64_t last) {
     case WeightFormat::kInt8:
       return HasNativeInt8() ? MatMulInt8Native(p, first, last) : MatMulInt8(p, first, last);
     case WeightFormat::kInt4:
-      return MatMulInt4(p, first, last);
+      return HasNativeInt4() ? MatMulInt4Native(p, first, last) : MatMulInt4(p, first, last);
   }
 }
 

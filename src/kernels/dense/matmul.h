@@ -10,8 +10,8 @@
 //   kInt8   W[r,c] = scales[r] q[r,c]. Activations are quantised once to 8-bit integers, with one scale for
 //           every 64 columns of a row. Products and sums over those 64 are exact; the sums of the blocks are
 //           added in float32 from the first to the last, with the same bits on every instruction set.
-//   kInt4   W[r,c] = f q[r,c] + o, with a factor f and an offset o for every 64 columns of a row. Activations are
-//           those of kInt8, so a group meets one block: its sum is (f sum(q a) + o sum(a)) times the block's scale,
+//   kInt4   W[r,c] = f q[r,c] + o, with a factor f and an offset o for every 32 columns of a row. Activations are
+//           those of kInt8 with a scale for every 32 columns, so a group meets one block: its sum is (f sum(q a) + o sum(a)) times the block's scale,
 //           where both sums are exact integers and each operation rounds once, on every instruction set.
 #ifndef LATTICE_KERNELS_DENSE_MATMUL_H_
 #define LATTICE_KERNELS_DENSE_MATMUL_H_
@@ -44,23 +44,30 @@ constexpr WeightFormat ActivationFormat(WeightFormat format) {
   return format == WeightFormat::kInt4 ? WeightFormat::kInt8 : format;
 }
 
-// Rows of activations, packed for products with panels: bf16, or int8 for both formats of integers. A row is a sequence of 4-byte words, 2 columns of
-// bf16 or 4 of int8, padded with zeros. The rows of a tile (kTile rows; the last tile has what is left) are
-// interleaved like those of a panel: word 0 of all rows, then word 1, and so on. Scales and offsets, one for
-// every block of kBlock columns, are interleaved in the same way.
+// The columns of a row of activations that have a scale in common, in products with weights of an integer format.
+constexpr int64_t BlockColumns(WeightFormat format) {
+  return format == WeightFormat::kInt4 ? kGroupColumns : 64;
+}
+constexpr int64_t BlocksOf(WeightFormat format, int64_t cols) {
+  return (cols + BlockColumns(format) - 1) / BlockColumns(format);
+}
+
+// Rows of activations, packed for products with panels: bf16, or int8 for both formats of integers. A row is a sequence
+// of 4-byte words, 2 columns of bf16 or 4 of int8, padded with zeros. The rows of a tile (kTile rows; the last tile has
+// what is left) are interleaved like those of a panel: word 0 of all rows, then word 1, and so on. Scales and offsets,
+// one for every block of columns, are interleaved in the same way.
 struct PackedRows {
   int64_t count = 0;         // rows
   uint32_t* data = nullptr;  // [count, words]
-  float* scales = nullptr;  // int8: [count, Blocks(cols)]; x[m,c] is its integer times the scale of its block
-  int32_t* offsets =
-      nullptr;  // int8: like scales; -128 times the sum of a block, because panels hold q + 128
+  // int8: [count, BlocksOf(weights, cols)]; x[m,c] is its integer times the scale of its block.
+  float* scales = nullptr;
+  // Like scales, for weights of int8: -128 times the sum of the integers of a block, because panels hold q + 128.
+  int32_t* offsets = nullptr;
+  // Like scales, for weights of int4: the sum of the integers of a block, which float32 holds exactly.
+  float* sums = nullptr;
+  WeightFormat weights = WeightFormat::kInt8;  // the format that they are multiplied with
 
-  static constexpr int64_t kTile = 8, kBlock = 64;
-  static_assert(kBlock == kGroupColumns);
-  static constexpr int64_t Blocks(int64_t cols) { return (cols + kBlock - 1) / kBlock; }
-
-  // int8: the sum of the integers of a block, by the index of its scale; exact.
-  float Sum(int64_t block) const { return static_cast<float>(offsets[block] / -128); }
+  static constexpr int64_t kTile = 8;
 
   // The distance from a word of row m to the next one of that row.
   int64_t Step(int64_t m) const { return m / kTile < count / kTile ? kTile : count % kTile; }

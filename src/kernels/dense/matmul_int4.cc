@@ -20,7 +20,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Words of a group in a panel: factor and offset, then the integers. Each of those meets two words of x.
-constexpr int64_t kGroupWords = kGroupBytes / 4, kHalf = (kGroupWords - 1) / 2, kXWords = kGroupColumns / 4;
+constexpr int64_t kGroupWords = kGroupBytes / 4, kXWords = kGroupColumns / 4;
 
 // How many vectors of a panel are multiplied with C rows of x at a time: as many as there are registers for.
 template <int C>
@@ -28,8 +28,8 @@ constexpr int kVectors = HWY_MIN(static_cast<int>(kPanelRows / HWY_LANES(float))
                                                                                   : C <= 4 ? 2
                                                                                            : 1);
 
-// Adds the products of kHalf words of V vectors of rows at w, and of the 2 kHalf words of x that they meet, to the
-// sums. x has C rows, interleaved.
+// Adds the products of the integers of a group, V vectors of rows at w, with the words of x that they meet to the sums.
+// x has C rows, interleaved.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 using U16 = hn::RebindToUnsigned<I16>;
 
@@ -51,9 +51,9 @@ HWY_INLINE hn::Vec<I16> MultiplyBytes(hn::Vec<U16> w, hn::Vec<I16> x) {
 }
 
 template <int C, int V>
-HWY_INLINE void AddHalf(const uint32_t* w, const uint32_t* x, IntVec (&sum)[C][V]) {
-  // 16 bits hold the sums of half a group: 8 words give 16 products of at most 15 * 127.
-  static_assert(2 * kHalf * 2 * 15 * 127 < 32768);
+HWY_INLINE void AddIntegers(const uint32_t* w, const uint32_t* x, IntVec (&sum)[C][V]) {
+  // 16 bits hold the sums of half a group, which are the products of 16 columns, each of at most 15 * 127.
+  static_assert(kGroupColumns / 2 * 15 * 127 < 32768);
   const hn::RebindToUnsigned<I32> u32;
   const int64_t N = hn::Lanes(u32);
   const auto low = hn::Set(U16(), uint16_t{0x0f0f});
@@ -63,7 +63,7 @@ HWY_INLINE void AddHalf(const uint32_t* w, const uint32_t* x, IntVec (&sum)[C][V
   }
   // Unrolled, GCC 12 puts off the additions and keeps the products in memory until then, at half the speed (13 instead
   // of 25 GB/s of weights from the cache for one row of x).
-  LATTICE_KEEP_LOOP for (int64_t k = 0; k < kHalf; ++k, w += kPanelRows, x += 2 * C) {
+  LATTICE_KEEP_LOOP for (int64_t k = 1; k < kGroupWords; ++k, w += kPanelRows, x += 2 * C) {
     LATTICE_UNROLL for (int v = 0; v < V; ++v) {
       const auto bytes = hn::BitCast(U16(), hn::LoadU(u32, w + v * N));
       const auto first = hn::And(bytes, low), second = hn::And(hn::ShiftRight<4>(bytes), low);
@@ -82,11 +82,11 @@ HWY_INLINE void AddHalf(const uint32_t* w, const uint32_t* x, IntVec (&sum)[C][V
 }
 #else
 template <int C, int V>
-HWY_INLINE void AddHalf(const uint32_t* w, const uint32_t* x, IntVec (&sum)[C][V]) {
+HWY_INLINE void AddIntegers(const uint32_t* w, const uint32_t* x, IntVec (&sum)[C][V]) {
   const I32 i32;
   const int64_t N = hn::Lanes(i32);
   const auto low = hn::Set(i32, 0x0f0f0f0f);
-  for (int64_t k = 0; k < kHalf; ++k, w += kPanelRows, x += 2 * C) {
+  for (int64_t k = 1; k < kGroupWords; ++k, w += kPanelRows, x += 2 * C) {
     for (int v = 0; v < V; ++v) {
       const auto bytes = hn::BitCast(i32, hn::LoadU(hn::RebindToUnsigned<I32>(), w + v * N));
       const Words first = WordsOfW(hn::And(bytes, low)),
@@ -113,9 +113,7 @@ HWY_INLINE void AddGroup(const uint32_t* w, const uint32_t* x, const float* x_su
     for (int v = 0; v < V; ++v) sum[c][v] = hn::Zero(I32());
   }
   ahead.Step();
-  AddHalf<C, V>(w + kPanelRows, x, sum);
-  ahead.Step();
-  AddHalf<C, V>(w + (1 + kHalf) * kPanelRows, x + 2 * kHalf * C, sum);
+  AddIntegers<C, V>(w + kPanelRows, x, sum);
   LATTICE_UNROLL for (int v = 0; v < V; ++v) {
     const auto grid = hn::LoadU(u32, w + v * N);
     const auto factor = hn::BitCast(f32, hn::ShiftLeft<16>(grid)),
@@ -142,10 +140,9 @@ void Product4(const MatMul& p, int64_t first, int64_t last) {
         std::fill(std::copy_n(x, left * C, padded), padded + kXWords * C, 0u);
         x = padded;
       }
-      float x_sums[C];
-      for (int c = 0; c < C; ++c) x_sums[c] = p.packed.Sum(m * groups + g * C + c);
       for (int64_t row = 0; row < kPanelRows; row += kVectors<C> * hn::Lanes(I32()))
-        AddGroup<C>(w + row, x, x_sums, p.packed.scales + m * groups + g * C, totals + row, ahead);
+        AddGroup<C>(w + row, x, p.packed.sums + m * groups + g * C, p.packed.scales + m * groups + g * C,
+                    totals + row, ahead);
     }
     for (int c = 0; c < C; ++c) {
       std::copy(totals + c * kPanelRows + slice.first, totals + c * kPanelRows + slice.last,

@@ -58,8 +58,8 @@ HWY_INLINE void AddBlock(const uint32_t* w, const uint32_t* x, int64_t words, co
 }
 
 void Product(const MatMul& p, int64_t first, int64_t last) {
-  constexpr int64_t kWords = PackedRows::kBlock / 4;
-  const int64_t words = WordsOf(p.w.format, p.w.cols), blocks = PackedRows::Blocks(p.w.cols);
+  constexpr int64_t kWords = BlockColumns(WeightFormat::kInt8) / 4;
+  const int64_t words = WordsOf(p.w.format, p.w.cols), blocks = BlocksOf(p.w.format, p.w.cols);
   OverPanels(p, first, last, [&](auto count, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
     constexpr int C = count();
     const auto* panel = reinterpret_cast<const uint32_t*>(slice.data);
@@ -94,13 +94,14 @@ HWY_INLINE float LargestSize(const float* x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top)) + SumLanes(d, nan);
 }
 
-// Quantises a block of x; returns the sum of the integers.
+// Quantises a block of x [kBlock]; returns the sum of the integers.
+template <int64_t kBlock>
 HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   constexpr float kRange = 127;
-  const float largest = LargestSize(x, PackedRows::kBlock);
+  const float largest = LargestSize(x, kBlock);
   // The reciprocal of the smallest values would overflow; they are taken as zero.
   if (!std::isfinite(largest) || largest < std::numeric_limits<float>::min() * kRange) {
-    std::fill_n(out, PackedRows::kBlock, int8_t{0});
+    std::fill_n(out, kBlock, int8_t{0});
     *scale = std::isfinite(largest) ? 0 : std::numeric_limits<float>::quiet_NaN();
     return 0;
   }
@@ -109,7 +110,7 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   const hn::Rebind<int8_t, F32> d8;
   const auto inverse = hn::Set(d, kRange / largest);
   auto sum = hn::Zero(I32());
-  for (int64_t i = 0; i < PackedRows::kBlock; i += hn::Lanes(d)) {
+  for (int64_t i = 0; i < kBlock; i += hn::Lanes(d)) {
     const auto a = NearestIntegers(d, hn::Mul(hn::LoadU(d, x + i), inverse));
     sum = hn::Add(sum, a);
     hn::StoreU(hn::DemoteTo(d8, a), d8, out + i);
@@ -117,9 +118,9 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   return SumLanes(I32(), sum);
 }
 
-void Quantize(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
-  constexpr int64_t kBlock = PackedRows::kBlock;
-  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = PackedRows::Blocks(cols);
+template <int64_t kBlock>
+void QuantizeTo(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
+  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = (cols + kBlock - 1) / kBlock;
   for (int64_t m = first; m < last; ++m) {
     const int64_t step = out.Step(m), at = out.Index(m, blocks);
     uint32_t* to = out.data + out.Index(m, words);
@@ -131,12 +132,22 @@ void Quantize(const float* x, int64_t cols, const PackedRows& out, int64_t first
         from = padded;
       }
       int8_t bytes[kBlock];
-      const int32_t sum = QuantizeBlock(from, bytes, out.scales + at + b * step);
-      out.offsets[at + b * step] = -128 * sum;
+      const int32_t sum = QuantizeBlock<kBlock>(from, bytes, out.scales + at + b * step);
+      if (out.weights == WeightFormat::kInt4) {
+        out.sums[at + b * step] = static_cast<float>(sum);
+      } else {
+        out.offsets[at + b * step] = -128 * sum;
+      }
       const int64_t count = std::min(kBlock / 4, words - b * kBlock / 4);
       for (int64_t k = 0; k < count; ++k, to += step) std::memcpy(to, bytes + 4 * k, 4);
     }
   }
+}
+
+void Quantize(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
+  const auto to = out.weights == WeightFormat::kInt4 ? QuantizeTo<BlockColumns(WeightFormat::kInt4)>
+                                                     : QuantizeTo<BlockColumns(WeightFormat::kInt8)>;
+  to(x, cols, out, first, last);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE

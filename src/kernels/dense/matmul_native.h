@@ -7,14 +7,16 @@
 
 namespace lattice::kernels {
 
-// Whether the CPU multiplies vectors of bf16, or of bytes, and LATTICE_ISA allows it.
+// Whether the CPU multiplies vectors of bf16, or of bytes, there is a product for it, and LATTICE_ISA allows it.
 bool HasNativeBf16();
 bool HasNativeInt8();
+bool HasNativeInt4();
 
 // As the functions of matmul.h; only where the CPU has the instructions.
 void RoundRowsNative(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last);
 void MatMulBf16Native(const MatMul& p, int64_t first, int64_t last);
 void MatMulInt8Native(const MatMul& p, int64_t first, int64_t last);
+void MatMulInt4Native(const MatMul& p, int64_t first, int64_t last);
 
 }  // namespace lattice::kernels
 

@@ -127,8 +127,9 @@ LATTICE_DOT void AddBlock(const uint32_t* w, const uint32_t* x, int64_t words, c
 
 template <class Form, int C>
 LATTICE_DOT void TileInt8(const MatMul& p, const PanelSlice& slice, int64_t m, FetchAhead& ahead) {
-  constexpr int64_t kWords = PackedRows::kBlock / 4;
-  const int64_t words = WordsOf(WeightFormat::kInt8, p.w.cols), blocks = PackedRows::Blocks(p.w.cols);
+  constexpr int64_t kWords = BlockColumns(WeightFormat::kInt8) / 4;
+  const int64_t words = WordsOf(WeightFormat::kInt8, p.w.cols),
+                blocks = BlocksOf(WeightFormat::kInt8, p.w.cols);
   const auto* panel = reinterpret_cast<const uint32_t*>(slice.data);
   float totals[C * kPanelRows] = {};
   for (int64_t b = 0; b < blocks; ++b) {
@@ -156,6 +157,7 @@ void Int8(const MatMul& p, int64_t first, int64_t last) {
 
 bool HasNativeBf16() { return CurrentLevel() >= IsaLevel::kNeonBf16; }
 bool HasNativeInt8() { return CurrentLevel() >= IsaLevel::kNeonDot; }
+bool HasNativeInt4() { return false; }
 
 void RoundRowsNative(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
   const int64_t words = WordsOf(WeightFormat::kBf16, cols);
@@ -178,6 +180,8 @@ void MatMulInt8Native(const MatMul& p, int64_t first, int64_t last) {
   if (CurrentLevel() >= IsaLevel::kNeonBf16) return Int8<Usdot>(p, first, last);
   Int8<Sdot>(p, first, last);
 }
+
+void MatMulInt4Native(const MatMul&, int64_t, int64_t) {}
 
 }  // namespace lattice::kernels
 

@@ -7,9 +7,11 @@ namespace lattice::kernels {
 
 bool HasNativeBf16() { return false; }
 bool HasNativeInt8() { return false; }
+bool HasNativeInt4() { return false; }
 void RoundRowsNative(const float*, int64_t, const PackedRows&, int64_t, int64_t) {}
 void MatMulBf16Native(const MatMul&, int64_t, int64_t) {}
 void MatMulInt8Native(const MatMul&, int64_t, int64_t) {}
+void MatMulInt4Native(const MatMul&, int64_t, int64_t) {}
 
 }  // namespace lattice::kernels
 

@@ -98,7 +98,8 @@ struct Operands {
   // What rounding the activations once may cost, for the format as it is computed here.
   double Bound() const {
     double bound = 2e-5;
-    if (ActivationFormat(p.w.format) == WeightFormat::kInt8) bound = 2.5e-2;  // 1 / 254 of the largest of 64
+    if (ActivationFormat(p.w.format) == WeightFormat::kInt8)
+      bound = 2.5e-2;  // 1 / 254 of the largest of a block
     if (p.w.format == WeightFormat::kBf16 && WantsBf16Rows()) bound = 5e-3;
     return bound * std::sqrt(static_cast<double>(p.w.cols));
   }
@@ -168,7 +169,7 @@ struct QuantizedRow {
   std::vector<float> scales;
 
   QuantizedRow(const PackedRows& rows, int64_t m, int64_t cols) : values(cols) {
-    const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = PackedRows::Blocks(cols);
+    const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = BlocksOf(rows.weights, cols);
     for (int64_t c = 0; c < cols; ++c) {
       const uint32_t word = rows.data[rows.Index(m, words) + c / 4 * rows.Step(m)];
       values[c] = static_cast<int8_t>(word >> (8 * (c % 4)));
@@ -188,9 +189,9 @@ TEST_P(MatMulOfIsa, Int8SumsBlocksExactlyAndThenInOrder) {
       const QuantizedRow row(o.p.packed, m, c.cols);
       for (int64_t r = 0; r < c.rows; ++r) {
         float sum = 0;
-        for (int64_t b = 0; b < PackedRows::Blocks(c.cols); ++b) {
+        for (int64_t b = 0; b < BlocksOf(c.format, c.cols); ++b) {
           int32_t exact = 0;
-          for (int64_t i = b * PackedRows::kBlock; i < std::min(c.cols, (b + 1) * PackedRows::kBlock); ++i)
+          for (int64_t i = b * 64; i < std::min<int64_t>(c.cols, (b + 1) * 64); ++i)
             exact += row.values[i] * o.int8[r * c.cols + i];
           const float part = static_cast<float>(exact) * row.scales[b];
           sum += part;
@@ -203,7 +204,7 @@ TEST_P(MatMulOfIsa, Int8SumsBlocksExactlyAndThenInOrder) {
 
 // The integer of a column, found by its own arithmetic on the bytes of a row.
 int IntegerAt(const std::byte* row, int64_t c) {
-  const int64_t in_group = c % 64, byte = 36 * (c / 64) + 4 + in_group / 8 * 4 + in_group % 4;
+  const int64_t in_group = c % 32, byte = 20 * (c / 32) + 4 + in_group / 8 * 4 + in_group % 4;
   return std::to_integer<int>(row[byte]) >> (in_group / 4 % 2 * 4) & 15;
 }
 
@@ -269,9 +270,9 @@ TEST_P(MatMulOfIsa, LargestIntegersDoNotOverflow) {
   }
 }
 
-TEST_P(MatMulOfIsa, QuantizedBlocksKeepEightBitsAndNan) {
+void ExpectEightBitsAndNan(WeightFormat format, int64_t block) {
   constexpr int64_t kCols = 70;
-  Operands o({WeightFormat::kInt8, 4, kCols, 3});
+  Operands o({format, 4, kCols, 3});
   Random(3).FillNormal(o.x, 0, 1);
   o.x[5] = 1000;  // what is large in one block costs the other nothing
   std::fill_n(o.x.begin() + kCols, kCols, 0.0f);
@@ -279,15 +280,20 @@ TEST_P(MatMulOfIsa, QuantizedBlocksKeepEightBitsAndNan) {
   o.Convert();
   const QuantizedRow row(o.p.packed, 0, kCols);
   for (int64_t i = 0; i < kCols; ++i) {
-    const int64_t b = i / PackedRows::kBlock;
+    const int64_t b = i / block;
     float largest = 0;
-    for (int64_t j = b * PackedRows::kBlock; j < std::min(kCols, (b + 1) * PackedRows::kBlock); ++j)
+    for (int64_t j = b * block; j < std::min(kCols, (b + 1) * block); ++j)
       largest = std::max(largest, std::fabs(o.x[j]));
     EXPECT_NEAR(row.scales[b] * row.values[i], o.x[i], largest / 253);
   }
   const std::vector<float> y = o.Compute(4);
   EXPECT_EQ(y[4], 0);
   EXPECT_TRUE(std::isnan(y[8]));
+}
+
+TEST_P(MatMulOfIsa, QuantizedBlocksKeepEightBitsAndNan) {
+  ExpectEightBitsAndNan(WeightFormat::kInt8, 64);
+  ExpectEightBitsAndNan(WeightFormat::kInt4, 32);
 }
 
 TEST_P(MatMulOfIsa, ActivationsAreRoundedToTheNearestInteger) {

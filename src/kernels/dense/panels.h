@@ -10,7 +10,7 @@ namespace lattice::kernels {
 enum class WeightFormat { kF32, kBf16, kInt8, kInt4 };
 
 // int4: columns of a group, and bytes of one with its factor and offset (groups.h).
-constexpr int64_t kGroupColumns = 64, kGroupBytes = 4 + kGroupColumns / 2;
+constexpr int64_t kGroupColumns = 32, kGroupBytes = 4 + kGroupColumns / 2;
 
 constexpr int64_t GroupsOf(int64_t cols) { return (cols + kGroupColumns - 1) / kGroupColumns; }
 

@@ -20,11 +20,11 @@ struct PanelSlice {
   int64_t first = 0, last = 0;  // the range of rows, counted from `row`
 };
 
-// Words of a panel between two steps of the prefetching; int4 takes two steps for each group.
+// Words of a panel between two steps of the prefetching; int4 takes a step for each group.
 constexpr int64_t kAheadWords = 4;
 
 constexpr int64_t AheadSteps(WeightFormat format, int64_t cols) {
-  if (format == WeightFormat::kInt4) return 2 * GroupsOf(cols);
+  if (format == WeightFormat::kInt4) return GroupsOf(cols);
   return std::max<int64_t>(1, WordsOf(format, cols) / kAheadWords);
 }
 
