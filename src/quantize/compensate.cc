@@ -13,9 +13,21 @@ using kernels::Grid;
 using kernels::kGroupBytes;
 using kernels::kGroupColumns;
 
-// The part of the diagonal of H that is added to it. Each column's own, because in models with a few very large
-// activations the mean would drown all others. Columns of next to nothing get a trace of the mean.
-constexpr double kDamping = 0.01, kTrace = 1e-8;
+// The part of the diagonal of H that is added to it: each column's own and the median, which keeps weights from moving far
+// where inputs are small. Not the mean: in models with a few very large activations it would drown all others. Where the
+// median is next to nothing, columns get a trace of the mean.
+constexpr double kDamping = 0.1, kTrace = 1e-8;
+
+double MedianOfDiagonal(const std::vector<double>& h, int64_t n) {
+  std::vector<double> diagonal;
+  for (int64_t i = 0; i < n; ++i) diagonal.push_back(h[static_cast<size_t>(i * (n + 1))]);
+  // NaN has no place in an order; it is found where H is decomposed.
+  std::replace_if(
+      diagonal.begin(), diagonal.end(), [](double x) { return std::isnan(x); }, INFINITY);
+  const auto middle = diagonal.begin() + static_cast<std::ptrdiff_t>(n / 2);
+  std::nth_element(diagonal.begin(), middle, diagonal.end());
+  return *middle;
+}
 
 // In place: the lower triangle of h becomes R^T, that is h[i][j] = R_ji for j <= i, of h = R R^T with R upper triangular.
 void Decompose(std::vector<double>& h, int64_t n, ThreadPool& threads) {
@@ -64,10 +76,11 @@ ErrorShares::ErrorShares(const std::vector<double>& squares, int64_t cols, Threa
   double diagonal = 0;
   for (int64_t i = 0; i < cols; ++i) diagonal += h[static_cast<size_t>(i * cols + i)];
   // A matrix whose inputs are all zero may have any errors.
+  const double median = MedianOfDiagonal(h, cols);
   const double trace = diagonal > 0 ? kTrace * diagonal / static_cast<double>(cols) : 1;
   for (int64_t i = 0; i < cols; ++i) {
     double& own = h[static_cast<size_t>(i * cols + i)];
-    own += kDamping * own + trace;
+    own += kDamping * (own + median) + trace;
     // Relative to the mean, so that they are in the range of float32.
     weights_[static_cast<size_t>(i)] = static_cast<float>(own / (trace / kTrace));
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -96,7 +97,10 @@ TEST(ErrorShares, MoveTheNextColumnToWhereTheRestIsBest) {
   squares.Add(x.data(), kTokens, threads);
   const ErrorShares shares(squares.sums(), kCols, threads);
   std::vector<double> h = squares.sums();
-  for (int64_t i = 0; i < kCols; ++i) h[i * kCols + i] *= 1.01;
+  std::vector<double> diagonal;
+  for (int64_t i = 0; i < kCols; ++i) diagonal.push_back(h[i * kCols + i]);
+  std::sort(diagonal.begin(), diagonal.end());
+  for (int64_t i = 0; i < kCols; ++i) h[i * kCols + i] += 0.1 * (h[i * kCols + i] + diagonal[kCols / 2]);
   // With an error of 1 in column j alone, the best change of the columns behind it is -H_rr^-1 H_rj. Shares give the
   // first of them as t_{j+1} - w_{j+1} = R_{j,j+1} / R_{j+1,j+1}.
   for (const int64_t j : {0, 17, 100, 148}) {
