@@ -99,4 +99,4 @@ def test_only_public_headers_are_installed(prefix):
     # Of the kernels' insides what a rule is compiled with, and no rule of ours.
     inside = {name for name in headers if "-inl" in name or "dispatch" in name}
     engine = {f"lattice/kernels/engine/{name}-inl.h" for name in ("cell", "engine", "update", "vec", "workspace")}
-    assert inside == {"lattice/kernels/dispatch.h", *engine}
+    assert inside == {"lattice/kernels/dispatch.h", "lattice/kernels/lanes-inl.h", *engine}
