@@ -18,6 +18,8 @@ constexpr size_t kColumns = 2;
 // A row is off the scale when it is this many interquartile ranges away, if there are at least kFewRows.
 constexpr double kFar = 6;
 constexpr size_t kFewRows = 5;
+// The axis is logarithmic where the largest value is so many times the smallest: runs that diverged beside others.
+constexpr double kWide = 50;
 
 std::string Line(const std::string& classes, double x1, double y1, double x2, double y2) {
   return StrCat("<line class=\"", classes, "\" x1=\"", SvgAt(x1), "\" x2=\"", SvgAt(x2), "\" y1=\"",
@@ -63,6 +65,7 @@ Axis AxisOf(const RowsPanel& panel, const std::vector<bool>& off_scale, double f
     for (const double value : values) low = std::min(low, value), high = std::max(high, value);
   }
   if (panel.zero_to_one) low = 0, high = 1;
+  if (low > 0 && high > kWide * low) return MakeAxis(low / 1.2, high * 1.2, from, to, Scale::kDecades);
   return MakeAxis(low, high, from, to, Scale::kLinear);
 }
 

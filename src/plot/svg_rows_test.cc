@@ -40,6 +40,15 @@ double PlaceOf(const std::string& svg, const std::string& text) {
   return std::stod(svg.substr(tag + 9));
 }
 
+TEST(SvgRows, DivergedRunsDoNotHideTheOthers) {
+  const std::vector<RowName> names = {{"a"}, {"b"}};
+  const RowsPanel panel{"here", "ppl", {{{100, 200, 90'000}, 200, ""}, {{120, 130}, 125, ""}}};
+  const std::string svg = SvgRows("t", "", names, std::vector<RowsPanel>{panel});
+  const double decade = PlaceOf(svg, "1k") - PlaceOf(svg, "100");
+  EXPECT_GT(decade, 50);
+  EXPECT_NEAR(PlaceOf(svg, "10k") - PlaceOf(svg, "1k"), decade, 0.2);
+}
+
 TEST(SvgRows, AValueStandsBehindItsRowAndWellBeforeTheNextPanel) {
   const std::vector<RowName> names = {{"a", 2}, {"b", 5}};
   const RowsPanel panel{"here", "ppl", {{{1, 2}, 1.5, "first"}, {{5, 9}, 7, "second"}}};
