@@ -1,5 +1,7 @@
 #include "runtime/vectors.h"
 
+#include <cmath>
+
 #include "kernels/dense/pointwise.h"
 #include "kernels/dense/row_norm.h"
 
