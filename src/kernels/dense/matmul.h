@@ -11,8 +11,9 @@
 //           every 64 columns of a row. Products and sums over those 64 are exact; the sums of the blocks are
 //           added in float32 from the first to the last, with the same bits on every instruction set.
 //   kInt4   W[r,c] = f q[r,c] + o, with a factor f and an offset o for every 32 columns of a row. Activations are
-//           those of kInt8 with a scale for every 32 columns, so a group meets one block: its sum is (f sum(q a) + o sum(a)) times the block's scale,
-//           where both sums are exact integers and each operation rounds once, on every instruction set.
+//           those of kInt8 with a scale for every 32 columns, so a group meets one block: its sum is
+//           (f sum(q a) + o sum(a)) times the block's scale, where both sums are exact integers and each
+//           operation rounds once, on every instruction set.
 #ifndef LATTICE_KERNELS_DENSE_MATMUL_H_
 #define LATTICE_KERNELS_DENSE_MATMUL_H_
 

@@ -118,9 +118,11 @@ HWY_INLINE int32_t QuantizeBlock(const float* x, int8_t* out, float* scale) {
   return SumLanes(I32(), sum);
 }
 
-template <int64_t kBlock>
-void QuantizeTo(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
-  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = (cols + kBlock - 1) / kBlock;
+// For products with weights of kWeights.
+template <WeightFormat kWeights>
+void QuantizeFor(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
+  constexpr int64_t kBlock = BlockColumns(kWeights);
+  const int64_t words = WordsOf(WeightFormat::kInt8, cols), blocks = BlocksOf(kWeights, cols);
   for (int64_t m = first; m < last; ++m) {
     const int64_t step = out.Step(m), at = out.Index(m, blocks);
     uint32_t* to = out.data + out.Index(m, words);
@@ -133,7 +135,7 @@ void QuantizeTo(const float* x, int64_t cols, const PackedRows& out, int64_t fir
       }
       int8_t bytes[kBlock];
       const int32_t sum = QuantizeBlock<kBlock>(from, bytes, out.scales + at + b * step);
-      if (out.weights == WeightFormat::kInt4) {
+      if constexpr (kWeights == WeightFormat::kInt4) {
         out.sums[at + b * step] = static_cast<float>(sum);
       } else {
         out.offsets[at + b * step] = -128 * sum;
@@ -145,9 +147,9 @@ void QuantizeTo(const float* x, int64_t cols, const PackedRows& out, int64_t fir
 }
 
 void Quantize(const float* x, int64_t cols, const PackedRows& out, int64_t first, int64_t last) {
-  const auto to = out.weights == WeightFormat::kInt4 ? QuantizeTo<BlockColumns(WeightFormat::kInt4)>
-                                                     : QuantizeTo<BlockColumns(WeightFormat::kInt8)>;
-  to(x, cols, out, first, last);
+  const auto quantize = out.weights == WeightFormat::kInt4 ? QuantizeFor<WeightFormat::kInt4>
+                                                           : QuantizeFor<WeightFormat::kInt8>;
+  quantize(x, cols, out, first, last);
 }
 
 }  // namespace lattice::kernels::HWY_NAMESPACE
