@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -46,6 +47,9 @@ std::string Differences(const json& own, const json& root) {
 }  // namespace
 
 Group::Group(const GroupOptions& options) : parts_(std::make_unique<Parts>()) {
+  // gloo writes to its connections in a way that signals when the other end has died. Python ignores that signal for its
+  // programs; here it would end the ranks that are to say which one was lost.
+  std::signal(SIGPIPE, SIG_IGN);
   parts_->place = options.place;
   parts_->patience = options.patience;
   join_seconds_ = options.join_seconds;
