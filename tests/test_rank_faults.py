@@ -114,8 +114,8 @@ def test_a_signal_to_any_rank_saves_and_stops_all(text, tmp_path):
     assert shown.returncode == 0 and f"from step {step}" in shown.stdout, shown.stderr
 
 
-# What torchrun starts: rank 1 dies in the middle of writing, at its tenth call that changes a file of the run, until it has
-# been started for the third time. Every start of it leaves a line.
+# What torchrun starts: rank 1 dies at its hundredth call that changes a file of the run (a checkpoint takes 34), until it
+# has been started for the third time. Every start of it leaves a line.
 DYING = """
 if [ "$RANK" = 1 ]; then
   echo start >> "$STARTS"
@@ -134,7 +134,7 @@ def test_torchrun_starts_again_and_nothing_is_lost(text, tmp_path):
     words = command(text, run_, *size, args=("--resume", "auto", "--fault-timeout", 3))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "--max-restarts=4",
                 "--master-addr=127.0.0.1", f"--master-port={free_port()}", "--no-python", "sh", "-c", DYING, "sh", *words]
-    faults = environment(STARTS=starts, FAULTS=WRITE_FAULTS, LATTICE_FAULT_UNDER=run_, LATTICE_FAULT="kill 10")
+    faults = environment(STARTS=starts, FAULTS=WRITE_FAULTS, LATTICE_FAULT_UNDER=run_, LATTICE_FAULT="kill 100")
     done = subprocess.run(launcher, env=faults, capture_output=True, text=True, timeout=PATIENCE)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
