@@ -13,6 +13,7 @@ OPTIONS = {
     "sizes": dict(slots=8, hidden=48, conv_width=3),
     "untied": dict(tie_embedding=False, gamma_bias=1.0),
     "silu": dict(conv_activation="silu", qk_norm="scale", v_norm="l2", mixer="mamba2"),
+    "rms values": dict(v_norm="rms", qk_norm="rms"),
     "shrinkage": dict(lam=0.02, normalize="none"),
     "rotary": dict(rope_period=16, rope_type="linear", rope_factor=2.0),
     "grouped": dict(mixer="transformer", heads=4, kv_heads=2, rope_type="llama3", rope_factor=4.0, rope_context=64, rope_theta=1000.0),

@@ -50,7 +50,8 @@ def cases():
     yield "linear_cross_entropy of a bfloat16 weight", ops.linear_cross_entropy, (draw(5, 6), draw(9, 6, dtype=torch.bfloat16), targets)
     for norm, activation in (("l2", "none"), ("scale", "silu")):
         yield f"queries_and_keys {norm}", ops.queries_and_keys, (x, *conv_inputs(), *conv_inputs(), 3, norm, activation)
-    yield "normalize_vectors", ops.normalize_vectors, (x, "scale")
+    for norm in ("scale", "rms"):
+        yield f"normalize_vectors {norm}", ops.normalize_vectors, (x, norm)
     yield "activate", ops.activate, (x, "silu")
     yield "rotate", ops.rotate, (draw(2, 5, 3, 4), torch.arange(10).view(2, 5), torch.tensor([1.0, 0.1], dtype=torch.float64), 7)
     for memory in lattice.memories()[::2]:  # every form of a gate is among them
@@ -151,7 +152,7 @@ def test_wrong_arguments_are_named():
         r"\[silu_times\] a and b must have one shape": lambda: ops.silu_times(x, x[:1]),
         r"\[linear_cross_entropy\] no target counts": lambda: ops.linear_cross_entropy(x[0], w.t()[:, :6] @ torch.eye(6), torch.full((5,), -1)),
         r"\[linear_cross_entropy\] target 9 is not below": lambda: ops.linear_cross_entropy(x[0], draw(9, 6), torch.full((5,), 9)),
-        r"a normalisation of vectors is \"l3\"; the choices are: none, l2, scale": lambda: ops.normalize_vectors(x, "l3"),
+        r"a normalisation of vectors is \"l3\"; the choices are: none, l2, scale, rms": lambda: ops.normalize_vectors(x, "l3"),
     }.items():
         with pytest.raises((ValueError, TypeError), match=message):
             call()

@@ -336,9 +336,11 @@ void AddReproduce(CLI::App& app, Chosen& chosen) {
                     "write table.md, figure.svg and report.html again from OUT/<experiment>/results.json; "
                     "needs neither runs nor data");
   command->footer(
-      "Experiments: ablation, books-context, choices, confirm, decode, hybrids, mqar, pile-context, recall, "
+      "Experiments: ablation, books-context, choices, confirm, confirm2, decode, hybrids, mqar, "
+      "pile-context, recall, "
       "scaling, "
-      "select, slots, throughput, zero-shot; all. By themselves, with --teacher (docs/distillation.md): "
+      "select, select2, slots, throughput, zero-shot; all. By themselves, with --teacher "
+      "(docs/distillation.md): "
       "conversion, "
       "of a Transformer into memories; imitation, of its layers one by one.\n"
       "Writes OUT/<experiment>/results.json, table.md, figure.svg and report.html; OUT/runs holds one file a "

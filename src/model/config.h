@@ -22,7 +22,7 @@ namespace lattice::model {
 // Larger files are refused: they cannot be configurations.
 inline constexpr size_t kMaxConfigBytes = 1 << 20;
 
-enum class VectorNorm { kNone, kL2, kScale };
+enum class VectorNorm { kNone, kL2, kScale, kRms };
 enum class Activation { kNone, kSilu };
 enum class BlockKind { kPaper, kAttention };
 enum class OutputGate { kNone, kSigmoid };

@@ -16,7 +16,7 @@ template <typename E>
 struct Words;
 template <>
 struct Words<VectorNorm> {
-  static constexpr std::string_view kList[] = {"none", "l2", "scale"};
+  static constexpr std::string_view kList[] = {"none", "l2", "scale", "rms"};
 };
 template <>
 struct Words<Activation> {
@@ -167,8 +167,10 @@ constexpr Key kKeys[] = {
     Option<&Model::conv_width>("conv_width", "tokens seen by the short convolutions", {1, 64}),
     Option<&Model::tie_embedding>("tie_embedding", "the head shares the embedding's weights"),
     Option<&Model::norm_eps>("norm_eps", "epsilon of RMSNorm and LayerNorm", {1e-12, 1}),
-    Option<&Model::qk_norm>("qk_norm", "normalisation of q and k: to length 1, or divided by sqrt(M)"),
-    Option<&Model::v_norm>("v_norm", "normalisation of v: to length 1, or divided by sqrt(D)"),
+    Option<&Model::qk_norm>(
+        "qk_norm", "normalisation of q and k: to length 1, divided by sqrt(M), or to length sqrt(M)"),
+    Option<&Model::v_norm>("v_norm",
+                           "normalisation of v: to length 1, divided by sqrt(D), or to length sqrt(D)"),
     Option<&Model::conv_activation>("conv_activation", "activation after the convolutions of q, k and v"),
     Option<&Model::normalize>("normalize", "normalisation of the slots (lattice mixers)"),
     Option<&Model::method>("method", "the exact recurrence, or a chunk approximation (lattice mixers)"),

@@ -131,5 +131,11 @@ TEST(RuntimeParityOptions, WithoutNormalization) {
   ExpectEqual(config);
 }
 
+TEST(RuntimeParityOptions, ValuesOfOneLength) {
+  model::ModelConfig config = runtime::TinyConfig("lattice_dec");
+  config.v_norm = model::VectorNorm::kRms;
+  ExpectEqual(config);
+}
+
 }  // namespace
 }  // namespace lattice::nn

@@ -27,6 +27,8 @@ at::Tensor NormalizeVectors(const at::Tensor& x, VectorNorm kind) {
       return UnitVectors(x, kUnitEps);
     case VectorNorm::kScale:
       return x * (1 / std::sqrt(static_cast<double>(FixedSize(x, -1))));
+    case VectorNorm::kRms:
+      return UnitVectors(x, kUnitEps) * std::sqrt(static_cast<double>(FixedSize(x, -1)));
   }
   return x;
 }

@@ -41,7 +41,9 @@ std::vector<Run> AllRuns(const Plan& plan) {
   std::vector<Run> runs = RunsOf(plan);
   std::set<Settings> tuned;
   for (const Tuning& tuning : plan.tuning) {
-    for (const Run& run : tuning.runs) tuned.insert(WithoutRate(run));
+    for (const Run& run : tuning.Runs()) tuned.insert(WithoutRate(run));
+    for (const Run& run : tuning.later) tuned.insert(WithoutRate(run));
+    runs.insert(runs.end(), tuning.later.begin(), tuning.later.end());
   }
   for (const Run& run : plan.waiting) {
     if (!tuned.contains(WithoutRate(run))) runs.push_back(run);
@@ -89,7 +91,7 @@ std::string Parameters(const Plan& plan) {
   };
   for (const Cell& cell : plan.cells) look(cell.runs[0]);
   for (const Tuning& tuning : plan.tuning) {
-    for (const Run& run : tuning.runs) look(run);
+    for (const Run& run : tuning.Runs()) look(run);
   }
   for (const Run& run : plan.waiting) look(run);
   return StrCat(Grouped(least), least == most ? "" : " to " + Grouped(most));

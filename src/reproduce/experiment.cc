@@ -47,11 +47,11 @@ Variant ReadVariant(const json& value, const std::string& source) {
   Variant variant;
   variant.name = in.Need<std::string>("name");
   variant.set = in.Get<Texts>("set", {});
-  variant.tune = in.Get<std::string>("tune", variant.name);
+  variant.best_of = in.Get<std::string>("best_of", "");
+  variant.tune = in.Get<std::string>("tune", variant.best_of.empty() ? variant.name : "");
   variant.points = in.Get<Texts>("points", {});
   variant.seeds = in.Get<std::vector<int64_t>>("seeds", {});
   variant.family = in.Get<std::string>("family", "");
-  variant.best_of = in.Get<std::string>("best_of", "");
   in.Finish();
   return variant;
 }
@@ -81,6 +81,8 @@ void ReadScale(const json& value, const std::string& source, Experiment& out) {
   out.seeds = in.Need<std::vector<int64_t>>("seeds");
   out.tune_point = in.Get<std::string>("tune_point", "");
   out.tune_each = in.Get<bool>("tune_each", false);
+  out.tune_seeds = in.Get<size_t>("tune_seeds", 1);
+  out.tune_keep = in.Get<size_t>("tune_keep", 2);
   out.task_limit = in.Get<int64_t>("task_limit", 0);
   out.jobs = in.Get<int>("jobs", 0);
   out.threads = in.Get<int>("threads", 1);
@@ -90,6 +92,12 @@ void ReadScale(const json& value, const std::string& source, Experiment& out) {
   in.Finish();
   Check((!out.rates.empty() || !out.selected_in.empty()) && !out.seeds.empty(), source,
         ": rates and seeds must not be empty");
+  Check(out.tune_seeds >= 1 && out.tune_keep >= 1, source, ": tune_seeds and tune_keep must be at least 1");
+  for (const Variant& variant : out.variants)
+    Check(variant.seeds.empty() || variant.seeds.size() >= out.tune_seeds, source, ": \"", variant.name,
+          "\" has ", variant.seeds.size(), " seeds, but ", out.tune_seeds, " tune its learning rate");
+  Check(!out.selected_in.empty() || out.seeds.size() >= out.tune_seeds, source, ": tune_seeds is ",
+        out.tune_seeds, ", but there are ", out.seeds.size(), " seeds");
   Check(out.pieces == 0 || out.tool != Tool::kMqar, source, ": mqar has no tokenizer; leave out \"pieces\"");
   if (names.empty()) return;
   std::erase_if(out.variants, [&](const Variant& v) {

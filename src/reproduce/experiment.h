@@ -12,7 +12,7 @@
 //                           absent), the family in which it competes; best_of: see selected_in
 //   selected_in             name of an earlier experiment that decides: every group has the learning rate that
 //                           was best there, and a variant with best_of has the settings of the best variant of
-//                           that family there, its own on top; nothing is tuned here
+//                           that family there, its own on top, and without tune its rate; nothing is tuned here
 //   extrapolate             {label, x}: a power law through the points gives the loss at this x, which was not run
 //   claims                  [{text, better: [variant, point], than: [variant, point]}]
 //   scales                  {laptop: {...}, paper: {...}, miniature: {...}}, each with
@@ -20,6 +20,8 @@
 //     selected_in           as above, for this scale only
 //     rates, seeds          learning rates to try with the first seed (none with selected_in); seeds of the
 //                           result
+//     tune_seeds, tune_keep seeds that tune a rate, 1 unless told: with more, the tune_keep best rates of the first
+//                           seed (2) are run with the others, too, and the best mean wins
 //     pieces                vocabulary of a tokenizer trained on the text; 0: bytes
 //     points                [{label, x, set, figure, paper, panel, rate_scale}]; figure replaces metric,
 //                           paper is the label of the same point at the paper's scale, rate_scale multiplies
@@ -92,6 +94,7 @@ struct Experiment {
   std::vector<Claim> claims;
   std::string tune_point;
   bool tune_each = false;
+  size_t tune_seeds = 1, tune_keep = 2;
   std::map<std::string, double> known_rates;  // with selected_in: by tuning group
   int64_t pieces = 0;
   int64_t task_limit = 0;

@@ -53,24 +53,49 @@ class Planner {
     return found == experiment_.known_rates.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // With one seed the best rate wins; with more, those that it puts first are tried with the others, too.
   Tuning Tune(const std::string& group, const Variant& variant, const Point& point) const {
-    Tuning out{group, {}, {}};
+    Tuning out;
+    out.group = group;
     if (experiment_.rates.size() == 1) {
       out.best = experiment_.rates[0];
       return out;
     }
-    double best = std::nan("");
-    bool complete = true;
+    const std::vector<int64_t>& seeds = experiment_.SeedsOf(variant);
     for (const double rate : experiment_.rates) {
-      out.runs.push_back(MakeRun(variant, point, rate, experiment_.SeedsOf(variant)[0]));
-      const std::optional<double> value = figure_(out.runs.back(), point.figure);
-      complete = complete && value.has_value();
-      if (!complete || (out.best && !experiment_.Better(*value, best))) continue;
-      out.best = rate;
-      best = *value;
+      out.tried.push_back({rate, {MakeRun(variant, point, rate, seeds[0])}, {}});
+      out.tried.back().value = Mean(out.tried.back().runs, point.figure);
     }
-    if (!complete) out.best.reset();
+    std::vector<TriedRate*> left;
+    for (TriedRate& tried : out.tried) left.push_back(&tried);
+    const auto decided = [](const TriedRate* tried) { return tried->value.has_value(); };
+    const auto better = [&](const TriedRate* a, const TriedRate* b) {
+      return experiment_.Better(*a->value, *b->value);
+    };
+    const bool screened = std::all_of(left.begin(), left.end(), decided);
+    if (experiment_.tune_seeds > 1) {
+      if (screened) std::stable_sort(left.begin(), left.end(), better);
+      left.resize(std::min(left.size(), experiment_.tune_keep));
+      for (TriedRate* tried : left) {
+        for (size_t s = 1; s < experiment_.tune_seeds; ++s)
+          (screened ? tried->runs : out.later)
+              .push_back(MakeRun(variant, point, screened ? tried->rate : 0, seeds[s]));
+        tried->value = Mean(tried->runs, point.figure);
+      }
+    }
+    if (!screened || !std::all_of(left.begin(), left.end(), decided)) return out;
+    out.best = (*std::min_element(left.begin(), left.end(), better))->rate;
     return out;
+  }
+
+  std::optional<double> Mean(const std::vector<Run>& runs, const std::string& figure) const {
+    double sum = 0;
+    for (const Run& run : runs) {
+      const std::optional<double> value = figure_(run, figure);
+      if (!value) return std::nullopt;
+      sum += *value;
+    }
+    return sum / static_cast<double>(runs.size());
   }
 
   const Point& TunePoint(const Variant& variant) const {
@@ -136,6 +161,19 @@ int64_t Number(const Settings& settings, const std::string& key, int64_t fallbac
 
 }  // namespace
 
+std::vector<Run> Tuning::Runs() const {
+  std::vector<Run> out;
+  for (size_t s = 0, found = 1; found > 0; ++s) {
+    found = 0;
+    for (const TriedRate& one : tried) {
+      if (s >= one.runs.size()) continue;
+      out.push_back(one.runs[s]);
+      ++found;
+    }
+  }
+  return out;
+}
+
 std::vector<std::string> Run::Assignments() const {
   std::vector<std::string> out;
   for (const auto& [key, value] : settings) out.push_back(key + "=" + value);
@@ -180,7 +218,7 @@ std::vector<Run> RunsOf(const Plan& plan) {
   };
   size_t points = 0, seeds = 0;
   for (const Tuning& tuning : plan.tuning) {
-    for (const Run& run : tuning.runs) points = std::max(points, run.point + 1);
+    for (const Run& run : tuning.Runs()) points = std::max(points, run.point + 1);
   }
   for (const Cell& cell : plan.cells) {
     points = std::max(points, cell.point + 1);
@@ -188,7 +226,7 @@ std::vector<Run> RunsOf(const Plan& plan) {
   }
   for (size_t p = 0; p < points; ++p) {
     for (const Tuning& tuning : plan.tuning) {
-      for (const Run& run : tuning.runs) {
+      for (const Run& run : tuning.Runs()) {
         if (run.point == p) add(run);
       }
     }

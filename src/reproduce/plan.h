@@ -40,11 +40,22 @@ struct Cell {
   std::vector<Run> runs;
 };
 
+// One learning rate that is tried.
+struct TriedRate {
+  double rate = 0;
+  std::vector<Run> runs;        // one for each seed that tries it
+  std::optional<double> value;  // the mean of their figures, once all are done; NaN: one diverged
+};
+
 // The search for the learning rate of one group of variants.
 struct Tuning {
   std::string group;
-  std::vector<Run> runs;       // one for each rate
+  std::vector<TriedRate> tried;
+  std::vector<Run> later;      // runs whose rates those of the first seed decide, with 0 in their place
   std::optional<double> best;  // known once all of them are done
+
+  // All runs whose rate is known: those of the first seed, then the others.
+  std::vector<Run> Runs() const;
 };
 
 struct Plan {

@@ -69,15 +69,18 @@ Selection Select(const Experiment& experiment, const Plan& plan, const FigureOf&
 void Apply(const Selection& selection, const Experiment& earlier, Experiment& later) {
   later.known_rates = selection.rates;
   for (Variant& variant : later.variants) {
-    Check(HasGroup(earlier, variant.tune), "[reproduce] ", later.name, ": \"", variant.name,
-          "\" has the learning rate of \"", variant.tune, "\", which ", earlier.name, " does not tune");
+    Check(variant.tune.empty() || HasGroup(earlier, variant.tune), "[reproduce] ", later.name, ": \"",
+          variant.name, "\" has the learning rate of \"", variant.tune, "\", which ", earlier.name,
+          " does not tune");
     if (variant.best_of.empty()) continue;
     Check(HasFamily(earlier, variant.best_of), "[reproduce] ", later.name, ": \"", variant.name,
           "\" is the best of \"", variant.best_of, "\", a family that ", earlier.name, " does not have");
     const auto winner = selection.winners.find(variant.best_of);
     if (winner == selection.winners.end()) continue;
-    variant.chosen = winner->second->name;
-    variant.set.insert(variant.set.begin(), winner->second->set.begin(), winner->second->set.end());
+    const Variant& best = *winner->second;
+    variant.chosen = best.name;
+    if (variant.tune.empty()) variant.tune = best.tune;
+    variant.set.insert(variant.set.begin(), best.set.begin(), best.set.end());
   }
 }
 

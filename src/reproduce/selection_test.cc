@@ -66,6 +66,19 @@ TEST(Selection, TakesTheBestMeanAndTheBestRate) {
   EXPECT_EQ(settings.at("train.seed"), "3");
 }
 
+TEST(Selection, WithoutAGroupTheWinnersRateIsTaken) {
+  Experiment earlier = Earlier();
+  earlier.variants[1].tune = "aligned";
+  Experiment later = Later();
+  later.variants[0].tune = "";
+  // With aligned slots 0.002 is the better rate.
+  const auto figure = [](const reproduce::Run& run, const std::string& name) -> std::optional<double> {
+    return run.settings.contains("model.state_init") ? run.rate * 1000 : FigureOfRun(run, name);
+  };
+  Apply(SelectAll(earlier, figure), earlier, later);
+  EXPECT_EQ(MakePlan(later, "text", {}, NotDone).cells[0].rate, 0.002);
+}
+
 TEST(Selection, DecidesNothingBeforeAllRunsAreDone) {
   const Experiment earlier = Earlier();
   const auto one_missing = [](const reproduce::Run& run, const std::string& figure) -> std::optional<double> {
@@ -87,6 +100,43 @@ TEST(Selection, AVariantThatDivergesDoesNotWin) {
     return FigureOfRun(run, figure);
   };
   EXPECT_EQ(SelectAll(earlier, diverges).winners.at("lattice")->name, "plain");
+}
+
+// 0.002 is best with seed 0, but not with the others; 0.004 is best on average, and 0.008 is dropped after seed 0.
+std::optional<double> FigureByRate(const Run& run, const std::string&) {
+  if (run.rate == 0.002) return run.seed == 0 ? 10 : 40;
+  return run.rate == 0.004 ? 20 : 30;
+}
+
+Experiment WithThreeTuningSeeds() {
+  Experiment out = Earlier();
+  out.rates = {0.002, 0.004, 0.008};
+  out.seeds = {0, 1, 2};
+  out.tune_seeds = 3;
+  out.variants = {{.name = "delta", .set = {"model.mixer=deltanet"}, .tune = "delta"}};
+  return out;
+}
+
+TEST(Selection, SeveralSeedsTuneTheRatesThatTheFirstPutsFirst) {
+  const Experiment experiment = WithThreeTuningSeeds();
+  const Plan first = MakePlan(experiment, "text", {}, NotDone);
+  EXPECT_EQ(RunsOf(first).size(), 3u);
+  EXPECT_EQ(first.tuning[0].later.size(), 4u);
+  const Plan plan = MakePlan(experiment, "text", {}, FigureByRate);
+  EXPECT_EQ(plan.tuning[0].best, 0.004);
+  EXPECT_EQ(plan.tuning[0].tried[0].value, 30);
+  EXPECT_EQ(plan.tuning[0].tried[1].value, 20);
+  EXPECT_EQ(plan.tuning[0].tried[2].runs.size(), 1u);
+  EXPECT_EQ(RunsOf(plan).size(), 7u);  // the cell's runs are among them
+}
+
+TEST(Selection, ARateWithARunThatDivergedIsTheWorst) {
+  const auto diverges = [](const reproduce::Run& run, const std::string& figure) -> std::optional<double> {
+    if (run.rate == 0.004 && run.seed == 2) return std::nan("");
+    return FigureByRate(run, figure);
+  };
+  const Plan plan = MakePlan(WithThreeTuningSeeds(), "text", {}, diverges);
+  EXPECT_EQ(plan.tuning[0].best, 0.002);
 }
 
 TEST(Selection, RefusesGroupsAndFamiliesThatAreNotThere) {

@@ -86,13 +86,9 @@ Verdict VerdictOf(const Summary& summary, const Claim& claim, const PaperTable& 
   return out;
 }
 
-TunedRate Tuned(const Experiment& experiment, const Tuning& tuning, const RunStore& store) {
+TunedRate Tuned(const Tuning& tuning) {
   TunedRate out{tuning.group, {}, tuning.best};
-  std::string figure = experiment.metric;
-  for (const Point& point : experiment.points) {
-    if (point.label == experiment.tune_point) figure = point.figure;
-  }
-  for (const Run& run : tuning.runs) out.figures.emplace_back(run.rate, store.Figure(run, figure));
+  for (const TriedRate& tried : tuning.tried) out.figures.emplace_back(tried.runs[0].rate, tried.value);
   return out;
 }
 
@@ -181,7 +177,7 @@ Summary Summarize(const Experiment& experiment, const Plan& plan, const RunStore
   out.experiment = &experiment;
   out.command = command;
   out.wanted = plan.waiting.size();
-  for (const Tuning& tuning : plan.tuning) out.tuning.push_back(Tuned(experiment, tuning, store));
+  for (const Tuning& tuning : plan.tuning) out.tuning.push_back(Tuned(tuning));
   std::set<std::string> seen;  // points may share runs
   for (const Cell& cell : plan.cells) {
     const Point& point = experiment.points[cell.point];

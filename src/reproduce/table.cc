@@ -108,6 +108,13 @@ std::vector<FitPoint> FitPoints(const Summary& summary, size_t variant) {
   return out;
 }
 
+std::string TuningNote(const Experiment& experiment) {
+  const std::vector<int64_t>& seeds = experiment.seeds;
+  if (experiment.tune_seeds == 1) return StrCat("Tried with seed ", seeds[0], ".");
+  return StrCat("Tried with seed ", seeds[0], "; the best ", experiment.tune_keep, " with the seeds up to ",
+                seeds[experiment.tune_seeds - 1], ", of which the mean is shown and the lowest marked.");
+}
+
 }  // namespace
 
 Grid ResultGrid(const Summary& summary) {
@@ -187,7 +194,7 @@ std::string TableMarkdown(const Summary& summary) {
   if (verdicts.size() > 1) out += StrCat("\n## Claims\n\n", Markdown(verdicts), "\n", kVerdictNote, "\n");
   if (fits.size() > 1) out += StrCat("\n## Beyond\n\n", Markdown(fits), "\n", kFitNote, "\n");
   if (tuning.size() > 1)
-    out += StrCat("\n## Learning rates\n\nTried with seed ", experiment.seeds[0], ".\n\n", Markdown(tuning));
+    out += StrCat("\n## Learning rates\n\n", TuningNote(experiment), "\n\n", Markdown(tuning));
   out += "\n## Where this comes from\n\n";
   for (const Fact& fact : Provenance(summary))
     out += StrCat("- ", fact.name, ": ", fact.code ? "`" : "", fact.text, fact.code ? "`" : "", "\n");

@@ -8,7 +8,8 @@
 namespace lattice::runtime {
 
 void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x) {
-  if (kind == model::VectorNorm::kL2) {
+  if (kind == model::VectorNorm::kNone) return;
+  if (kind != model::VectorNorm::kScale) {
     kernels::RowNormForward<float> norm;
     norm.rows = count;
     norm.width = width;
@@ -17,10 +18,10 @@ void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, floa
     norm.y.wide = x;
     kernels::Run(norm, 0, norm.Tiles());
   }
-  if (kind == model::VectorNorm::kScale) {
-    const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
-    for (int64_t i = 0; i < count * width; ++i) x[i] *= scale;
-  }
+  if (kind == model::VectorNorm::kL2) return;
+  const double root = std::sqrt(static_cast<double>(width));
+  const float scale = static_cast<float>(kind == model::VectorNorm::kScale ? 1 / root : root);
+  for (int64_t i = 0; i < count * width; ++i) x[i] *= scale;
 }
 
 void AddBias(const float* bias, int64_t rows, int64_t width, float* x) {

@@ -9,7 +9,8 @@
 
 namespace lattice::runtime {
 
-// Normalises `count` adjacent vectors of `width`: to length 1 (kL2), or by 1 / sqrt(width) (kScale).
+// Normalises `count` adjacent vectors of `width`: to length 1 (kL2), by 1 / sqrt(width) (kScale), or to length
+// sqrt(width) (kRms).
 void NormalizeVectors(model::VectorNorm kind, int64_t count, int64_t width, float* x);
 
 // x [rows, width] += bias [width]
