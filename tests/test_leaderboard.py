@@ -78,8 +78,8 @@ def test_what_results_say_cannot_become_markup(tmp_path):
 def test_wrong_use_and_damaged_results_are_refused(tmp_path):
     assert run("report", "--leaderboard", "--results", tmp_path / "none").returncode == 2
     assert run("report", "--leaderboard", tmp_path).returncode == 2
-    (tmp_path / "confirm").mkdir()
-    (tmp_path / "confirm" / "results.json").write_text("{")
+    (tmp_path / "confirm2").mkdir()
+    (tmp_path / "confirm2" / "results.json").write_text("{")
     damaged = run("report", "--leaderboard", "--results", tmp_path)
     assert damaged.returncode == 1 and "results.json" in damaged.stderr
 
