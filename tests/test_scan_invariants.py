@@ -164,3 +164,23 @@ def test_a_slot_is_changed_only_at_right_angles_to_itself(objective):
     delta = inputs["state"] - state
     assert delta.norm(dim=-1).min() > 1e-3
     assert (delta * inputs["state"]).sum(-1).abs().max() < 1e-11
+
+
+@pytest.mark.parametrize("length", [0.5, 3.0, 40.0])
+def test_a_step_turns_a_slot_by_the_angle_of_docs_recurrence(length):
+    """theta - atan(c sin(theta)), theta being the angle between a slot and where the token pulls it."""
+    inputs = make(B=1, T=1, H=1, M=6, D=8)
+    inputs["v"] = length * torch.nn.functional.normalize(inputs["v"], dim=-1)
+    S, k, v, gamma, mu = (inputs[name].flatten(0, 2) if name in ("k", "v") else inputs[name].squeeze() for name in
+                          ("state", "k", "v", "gamma", "mu"))
+    k, v = k[0], v[0]
+    s = (S.square().sum(-1) + 1e-12).sqrt()
+    h = k @ (S / s[:, None]) - v
+    target = -k.sign()[:, None] * h
+
+    def angle(slots):
+        return torch.nn.functional.cosine_similarity(slots, target, dim=-1).clamp(-1, 1).acos()
+
+    c = gamma / mu * k.abs() * h.norm() / s.square()
+    _, state = lattice.scan(**inputs)
+    torch.testing.assert_close(angle(state[0, 0]), (angle(S) - (c * angle(S).sin()).atan()).abs(), rtol=1e-7, atol=1e-7)
