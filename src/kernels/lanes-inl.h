@@ -1,5 +1,5 @@
-// What Highway leaves to the instruction set, in one way for all of them: the order in which lanes are added, and
-// rounding to integers. SSE4 and WebAssembly, whose vectors have 128 bits and neither of which has fused multiply-adds,
+// What Highway leaves to the instruction set, in one way for all of x86 and for WebAssembly: the order in which lanes are
+// added, and rounding to integers. (NEON adds neighbours first, and fuses multiply-adds in any case.) SSE4 and WebAssembly, whose vectors have 128 bits and neither of which has fused multiply-adds,
 // then compute the same bits; so does plain C++ (scalar) by Clang and GCC 12.3, but not by older ones, where Highway's
 // vectors have one lane.
 //
@@ -21,7 +21,7 @@ namespace lattice::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The sum of a vector's lanes: its halves are added until one number is left, as SIMD instructions do.
+// The sum of a vector's lanes: its halves are added until one number is left, as SIMD instructions of x86 do.
 template <class D, class V>
 HWY_INLINE hn::TFromD<D> SumLanes(D d, V v) {
 #if HWY_TARGET == HWY_EMU128
