@@ -82,10 +82,10 @@ class RunningServer {
   }
 };
 
-// Polls until the condition is true; false after a minute (sanitizers are slow).
+// Polls until the condition is true; false after five minutes (sanitizers and emulators are slow).
 template <typename Condition>
 bool Eventually(const Condition& condition) {
-  for (int i = 0; i < 12000; ++i) {
+  for (int i = 0; i < 60000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
