@@ -51,6 +51,7 @@ cpack_deb() {
 
 package_static() {
   need_debian dpkg-query dpkg
+  need_debian patch patch
   static_root_ready || (locked logged "building static libraries of Highway and SentencePiece" make_static_root) || return
   prepare static lattice_run
   strip --strip-all -o "$out/lattice-run-$version-linux-$(uname -m)" "$ROOT/build/static/bin/lattice-run"

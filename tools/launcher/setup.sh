@@ -75,10 +75,12 @@ install_packages() {
   logged "$STEP installing ${#missing[@]} Debian package(s): ${missing[*]}" apt_install "${missing[@]}"
 }
 
+# apt waits for another installation to end, dpkg by itself does not; it is asked only where one was interrupted.
 apt_install() {
   local apt=(apt-get -y -o DPkg::Lock::Timeout=300)
   export DEBIAN_FRONTEND=noninteractive
-  dpkg --configure -a && "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "$@"
+  "${apt[@]}" update && { "${apt[@]}" install --no-install-recommends "$@" ||
+    { dpkg --configure -a && "${apt[@]}" install --no-install-recommends "$@"; }; }
 }
 
 # build_ready <preset> <target>: the target, or all of the preset, is newer than every source.

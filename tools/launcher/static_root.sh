@@ -15,8 +15,9 @@ make_static_root() {
   cd "$ROOT" && rm -rf "$work" && touch "$STATIC_ROOT/.complete"
 }
 
-# fetch_sources <source package> <installed package>: unpacks the upstream sources of the installed version into ./<source
-# package>. apt checks their signatures; like for arm64 (arm64.sh), it works on lists of its own.
+# fetch_sources <source package> <installed package>: unpacks the sources of the installed version into ./<source package>, with
+# Debian's patches, because Debian's headers are used: they give SentencePiece another string_view than upstream has. apt checks
+# signatures; like for arm64 (arm64.sh), it works on lists of its own.
 fetch_sources() {
   local apt=$PWD/apt version options file
   # A package may be installed for several architectures.
@@ -33,7 +34,17 @@ fetch_sources() {
     done
     apt-get "${options[@]}" update || return
   fi
-  apt-get "${options[@]}" source --download-only "$1=$version" && mkdir "$1" && tar -xf "$1"_*.orig.tar.* -C "$1" --strip-components=1
+  apt-get "${options[@]}" source --download-only "$1=$version" && mkdir "$1" && tar -xf "$1"_*.orig.tar.* -C "$1" --strip-components=1 &&
+    tar -xf "$1"_*.debian.tar.* -C "$1" && apply_patches "$1"
+}
+
+# In the order of debian/patches/series, where there is one.
+apply_patches() {
+  local name
+  [[ -f $1/debian/patches/series ]] || return 0
+  while read -r name _; do
+    [[ -z $name || $name == '#'* ]] || patch --quiet -d "$1" -p1 <"$1/debian/patches/$name" || return
+  done <"$1/debian/patches/series"
 }
 
 # build_library <folder> <targets> <options...>: the same bytes whatever the directory is called. Headers are the system's, of the
