@@ -119,6 +119,7 @@ run_suite() {
   fi
   if [[ $1 == package ]]; then
     prepare release lattice_run
+    provide lintian lintian "the check of Debian's policy"
     LATTICE_JOBS=$(build_jobs) "$PYTHON" "$ROOT/tools/package/check.py"
     return
   fi
