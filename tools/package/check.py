@@ -63,8 +63,9 @@ def check_deb(package, work):
 def build_again(preset, clone):
     """The program of a preset, built in the clone by the commit's files alone."""
     environment = {**os.environ, "CCACHE_DISABLE": "1", "SOURCE_DATE_EPOCH": run("git", "-C", clone, "log", "-1", "--format=%ct").strip()}
-    libraries = f"-DCMAKE_LIBRARY_PATH={ROOT / 'build/static-root/lib'}"
-    run("cmake", "--preset", preset, libraries, cwd=clone, env=environment)
+    # The static libraries stay out of the package, which has the system's.
+    libraries = [f"-DCMAKE_LIBRARY_PATH={ROOT / 'build/static-root/lib'}"] if preset == "static" else []
+    run("cmake", "--preset", preset, *libraries, cwd=clone, env=environment)
     run("cmake", "--build", "--preset", preset, "--target", "lattice_run", "--parallel", os.environ.get("LATTICE_JOBS", "1"), cwd=clone,
         env=environment)
     if preset == "package":
