@@ -6,8 +6,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -131,11 +131,10 @@ double ProductOperations(const runtime::Model& model, double heads) {
 // keys and values stays as long as it was; the median does not see the steps that go back.
 class Decoding {
  public:
-  Decoding(Engine& engine, std::vector<Session> sessions) : engine_(engine), sessions_(std::move(sessions)) {
-    for (Session& session : sessions_) {
-      starts_.push_back(session.Checkpoint());
-      feeds_.push_back({&session, {&kToken, 1}});
-    }
+  Decoding(Engine& engine, const Session& start, int64_t count = 1)
+      : engine_(engine), start_(start.Checkpoint()) {
+    for (int64_t i = 0; i < count; ++i) sessions_.push_back(start.Fork());
+    for (Session& session : sessions_) feeds_.push_back({&session, {&kToken, 1}});
   }
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
@@ -143,7 +142,7 @@ class Decoding {
   void Step() {
     constexpr int kSteps = 64;
     if (steps_++ % kSteps == kSteps - 1) {
-      for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i].Rewind(starts_[i]);
+      for (Session& session : sessions_) session.Rewind(start_);
     }
     engine_.Run(feeds_);
   }
@@ -151,17 +150,11 @@ class Decoding {
  private:
   static constexpr int32_t kToken = 1;
   Engine& engine_;
+  runtime::Snapshot start_;
   std::vector<Session> sessions_;
-  std::vector<runtime::Snapshot> starts_;
   std::vector<Feed> feeds_;
   int steps_ = 0;
 };
-
-std::unique_ptr<Decoding> DecodingOf(Engine& engine, Session session) {
-  std::vector<Session> one;
-  one.push_back(std::move(session));
-  return std::make_unique<Decoding>(engine, std::move(one));
-}
 
 void MeasurePrefill(Engine& engine, ThreadPool& pool, double seconds, DecodeFigures& figures) {
   const std::vector<int32_t> prompt = Prompt(engine.model(), kPrompt);
@@ -199,15 +192,14 @@ void MeasureContexts(Engine& engine, ThreadPool& pool, const DecodeBenchOptions&
   Session session = engine.NewSession();
   figures.session_bytes = session.Bytes();
   const std::vector<int32_t> block = Prompt(engine.model(), kPrompt);
-  std::unique_ptr<Decoding> decoding;
+  std::optional<Decoding> decoding;
   for (const int64_t context : options.contexts) {
     while (session.position() < context) {
       const auto count = static_cast<size_t>(std::min(kPrompt, context - session.position()));
       const Feed feed = {&session, std::span(block).first(count), runtime::Want::kNone};
       engine.Run({&feed, 1});
     }
-    decoding.reset();  // a cache of keys and values may be large
-    decoding = DecodingOf(engine, session.Fork());
+    decoding.emplace(engine, session);
     const auto step = [&] { decoding->Step(); };
     if (figures.decode.empty()) {
       Reader reader(figures.weight_bytes, pool);
@@ -219,9 +211,9 @@ void MeasureContexts(Engine& engine, ThreadPool& pool, const DecodeBenchOptions&
     }
   }
   figures.last_session_bytes = session.Bytes();
-  const std::unique_ptr<Decoding> empty = DecodingOf(engine, engine.NewSession());
+  Decoding empty(engine, engine.NewSession());
   const std::vector<double> times =
-      MediansInTurn(options.seconds, {[&] { decoding->Step(); }, [&] { empty->Step(); }});
+      MediansInTurn(options.seconds, {[&] { decoding->Step(); }, [&] { empty.Step(); }});
   figures.last_context_time = times[0] / times[1];
 }
 
@@ -229,9 +221,7 @@ void MeasureBatches(Engine& engine, const DecodeBenchOptions& options, DecodeFig
   std::vector<std::unique_ptr<Decoding>> batches;
   std::vector<std::function<void()>> actions;
   for (const int64_t count : options.batches) {
-    std::vector<Session> sessions;
-    for (int64_t i = 0; i < count; ++i) sessions.push_back(engine.NewSession());
-    batches.push_back(std::make_unique<Decoding>(engine, std::move(sessions)));
+    batches.push_back(std::make_unique<Decoding>(engine, engine.NewSession(), count));
     actions.push_back([batch = batches.back().get()] { batch->Step(); });
   }
   if (actions.empty()) return;

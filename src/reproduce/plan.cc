@@ -64,7 +64,7 @@ class Planner {
     const std::vector<int64_t>& seeds = experiment_.SeedsOf(variant);
     for (const double rate : experiment_.rates) {
       out.tried.push_back({rate, {MakeRun(variant, point, rate, seeds[0])}, {}});
-      out.tried.back().value = Mean(out.tried.back().runs, point.figure);
+      out.tried.back().value = MeanFigure(out.tried.back().runs, point.figure, figure_);
     }
     std::vector<TriedRate*> left;
     for (TriedRate& tried : out.tried) left.push_back(&tried);
@@ -80,22 +80,12 @@ class Planner {
         for (size_t s = 1; s < experiment_.tune_seeds; ++s)
           (screened ? tried->runs : out.later)
               .push_back(MakeRun(variant, point, screened ? tried->rate : 0, seeds[s]));
-        tried->value = Mean(tried->runs, point.figure);
+        tried->value = MeanFigure(tried->runs, point.figure, figure_);
       }
     }
     if (!screened || !std::all_of(left.begin(), left.end(), decided)) return out;
     out.best = (*std::min_element(left.begin(), left.end(), better))->rate;
     return out;
-  }
-
-  std::optional<double> Mean(const std::vector<Run>& runs, const std::string& figure) const {
-    double sum = 0;
-    for (const Run& run : runs) {
-      const std::optional<double> value = figure_(run, figure);
-      if (!value) return std::nullopt;
-      sum += *value;
-    }
-    return sum / static_cast<double>(runs.size());
   }
 
   const Point& TunePoint(const Variant& variant) const {
@@ -163,15 +153,18 @@ int64_t Number(const Settings& settings, const std::string& key, int64_t fallbac
 
 std::vector<Run> Tuning::Runs() const {
   std::vector<Run> out;
-  for (size_t s = 0, found = 1; found > 0; ++s) {
-    found = 0;
-    for (const TriedRate& one : tried) {
-      if (s >= one.runs.size()) continue;
-      out.push_back(one.runs[s]);
-      ++found;
-    }
-  }
+  for (const TriedRate& one : tried) out.insert(out.end(), one.runs.begin(), one.runs.end());
   return out;
+}
+
+std::optional<double> MeanFigure(std::span<const Run> runs, const std::string& name, const FigureOf& figure) {
+  double sum = 0;
+  for (const Run& run : runs) {
+    const std::optional<double> value = figure(run, name);
+    if (!value) return std::nullopt;
+    sum += *value;
+  }
+  return sum / static_cast<double>(runs.size());
 }
 
 std::vector<std::string> Run::Assignments() const {

@@ -54,7 +54,7 @@ struct Tuning {
   std::vector<Run> later;      // runs whose rates those of the first seed decide, with 0 in their place
   std::optional<double> best;  // known once all of them are done
 
-  // All runs whose rate is known: those of the first seed, then the others.
+  // All runs whose rate is known.
   std::vector<Run> Runs() const;
 };
 
@@ -66,6 +66,9 @@ struct Plan {
 
 // The figure of a finished run, NaN if it diverged, nothing if it is not done.
 using FigureOf = std::function<std::optional<double>(const Run&, const std::string& figure)>;
+
+// The mean of a figure over runs; nothing when one is not done, NaN when one diverged.
+std::optional<double> MeanFigure(std::span<const Run> runs, const std::string& name, const FigureOf& figure);
 
 // `corpus` is the fingerprint of the text. `overrides` apply after the scale's settings and before the
 // variant's. Throws Error for settings that the tool does not have.

@@ -13,14 +13,8 @@ namespace {
 std::optional<double> MeanOf(const Experiment& experiment, const Plan& plan, size_t variant,
                              const FigureOf& figure) {
   for (const Cell& cell : plan.cells) {
-    if (cell.variant != variant || cell.point != 0) continue;
-    double sum = 0;
-    for (const Run& run : cell.runs) {
-      const std::optional<double> value = figure(run, experiment.points[0].figure);
-      if (!value) return std::nullopt;
-      sum += *value;
-    }
-    return sum / static_cast<double>(cell.runs.size());
+    if (cell.variant == variant && cell.point == 0)
+      return MeanFigure(cell.runs, experiment.points[0].figure, figure);
   }
   return std::nullopt;
 }
